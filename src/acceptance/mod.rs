@@ -1,0 +1,1 @@
+//! (room of the house; see docs/ARCHITECTURE.md)

@@ -1,0 +1,32 @@
+//! delivery-canary: knowing, from outside, whether a notification service really delivers.
+//!
+//! The rooms of the house, from the ground up. A module knows only what stands below it;
+//! `tests/architecture.rs` holds these arrows.
+//!
+//! * [`domain`]: pure. Canaries, evidence, verdicts, schedules. No I/O, no clock, no randomness.
+//! * [`simulator`]: a small notification service with faults on demand. It knows nothing of the monitor.
+//! * [`catalog`]: every metric family: name, kind, labels, help, and whether it may be absent.
+//! * [`config`]: typed configuration: parse, interpolate, validate, with file, line and column.
+//! * [`store`]: the monitor's own durable state, on SQLite or PostgreSQL.
+//! * [`acceptance`]: how a canary is submitted.
+//! * [`receipt`]: how a canary is received and its content checked.
+//! * [`ledger`]: how the target's attempt ledger is read.
+//! * [`monitor`]: the loops, and the snapshot that is all the outside may see of them.
+//! * [`exposition`]: `/metrics` and the shape of the logs.
+//! * [`health`]: the monitor's own `/startup`, `/ready` and `/live`.
+//! * [`cli`]: a file a command; wires the rest.
+
+#![forbid(unsafe_code)]
+
+pub mod acceptance;
+pub mod catalog;
+pub mod cli;
+pub mod config;
+pub mod domain;
+pub mod exposition;
+pub mod health;
+pub mod ledger;
+pub mod monitor;
+pub mod receipt;
+pub mod simulator;
+pub mod store;

@@ -1,0 +1,3 @@
+//! The entry point: parse arguments, hand over, exit code.
+
+fn main() {}
