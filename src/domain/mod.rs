@@ -1,3 +1,11 @@
 //! The pure core. Nothing here does I/O, reads a clock or draws a random number; time comes in as a value.
 
+pub mod canary;
+pub mod disagreement;
+pub mod evidence;
+pub mod failure_evidence;
+pub mod following;
+pub mod outcome;
+pub mod route;
 pub mod schedule;
+pub mod verdict;

@@ -1,0 +1,226 @@
+//! How the target's attempt ledger is read, as configuration.
+
+use super::scalar::{Secret, Span};
+use schemars::JsonSchema;
+use serde::Deserialize;
+use std::{collections::BTreeMap, path::PathBuf};
+
+/// A ledger: a database of the target's, read and never written.
+#[derive(Clone, Debug, PartialEq, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Ledger {
+    /// The database.
+    pub database: LedgerDatabase,
+    /// Finds canaries by notification id or idempotency key: the canary's truth.
+    pub lookup: LookupQuery,
+    /// Everybody's pending notifications.
+    #[serde(default)]
+    pub pending: Option<PendingQuery>,
+    /// What the ledger's own words mean. A word that isn't here is `unknown`.
+    pub statuses: BTreeMap<String, Meaning>,
+    /// How old a reading may be before the ledger counts as unobserved. It covers replica lag and late commits.
+    #[serde(default = "one_minute")]
+    pub freshness: Span,
+    /// How long after an attempt's start its row may become visible: at least the service's longest request timeout.
+    #[serde(default = "one_minute")]
+    pub overlap: Span,
+    /// How often the pending query runs.
+    #[serde(default = "fifteen_seconds")]
+    pub refresh_every: Span,
+    /// Limit on one statement.
+    #[serde(default = "five_seconds")]
+    pub statement_timeout: Span,
+    /// Most rows that one query may give.
+    #[serde(default = "row_limit")]
+    pub max_rows: u32,
+}
+
+/// Where a ledger is.
+#[derive(Clone, Debug, PartialEq, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "snake_case")]
+pub enum LedgerDatabase {
+    /// PostgreSQL, by a URL such as `postgres://canary:${PASSWORD}@host/db`.
+    Postgres(PostgresLedger),
+    /// An SQLite file, opened read-only.
+    Sqlite(SqliteLedger),
+}
+
+/// A PostgreSQL ledger.
+#[derive(Clone, Debug, PartialEq, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct PostgresLedger {
+    /// The URL.
+    pub url: Secret,
+    /// Most connections, one or two.
+    #[serde(default = "two")]
+    pub max_connections: u32,
+}
+
+/// An SQLite ledger.
+#[derive(Clone, Debug, PartialEq, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct SqliteLedger {
+    /// The file.
+    pub path: PathBuf,
+}
+
+/// The query that finds canaries.
+///
+/// It binds `:ids` (notification ids) or `:keys` (idempotency keys), and `:limit`. It gives a row for each attempt of
+/// each notification found, and one row with a NULL attempt for a notification without any.
+#[derive(Clone, Debug, PartialEq, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct LookupQuery {
+    /// The SQL, with its named parameters.
+    pub sql: String,
+    /// Which column of the result is what.
+    pub columns: LookupColumns,
+}
+
+/// The columns of the lookup.
+#[derive(Clone, Debug, PartialEq, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct LookupColumns {
+    /// The notification id.
+    pub notification_id: Column,
+    /// The idempotency key, where the ledger has it. Without it an ambiguous acceptance without an id can't be resolved by the ledger.
+    #[serde(default)]
+    pub idempotency_key: Option<Column>,
+    /// When the notification was accepted.
+    #[serde(default)]
+    pub accepted_at: Option<Column>,
+    /// The notification's own status, where it has one.
+    #[serde(default)]
+    pub status: Option<Column>,
+    /// The attempt's id; NULL where there is no attempt.
+    #[serde(default)]
+    pub attempt_id: Option<Column>,
+    /// The attempt's status.
+    #[serde(default)]
+    pub attempt_status: Option<Column>,
+    /// When the attempt started.
+    #[serde(default)]
+    pub attempt_at: Option<Column>,
+    /// The policy version under which the attempt was routed or suppressed.
+    #[serde(default)]
+    pub policy_version: Option<Column>,
+}
+
+/// The query for everybody's pending notifications.
+///
+/// It binds `:now` and `:limit`. It gives one row for each pending notification (`due_at`, no `count`), or counts by due time.
+#[derive(Clone, Debug, PartialEq, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct PendingQuery {
+    /// The SQL, with its named parameters.
+    pub sql: String,
+    /// Which column of the result is what.
+    pub columns: PendingColumns,
+    /// From the values of the `route` column to the configured routes; a value that isn't here is `other`. `*` takes all the rest.
+    pub routes: BTreeMap<String, String>,
+}
+
+/// The columns of the pending query.
+#[derive(Clone, Debug, PartialEq, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct PendingColumns {
+    /// The service's word for the route.
+    #[serde(default)]
+    pub route: Option<Column>,
+    /// When the notification was accepted.
+    pub accepted_at: Column,
+    /// When it is to go out at the earliest, where it was delayed.
+    #[serde(default)]
+    pub not_before: Option<Column>,
+    /// The newest attempt's status; NULL or absent where there was none.
+    #[serde(default)]
+    pub status: Option<Column>,
+    /// How many notifications the row stands for; one when absent.
+    #[serde(default)]
+    pub count: Option<Column>,
+}
+
+/// A column of a result: its name, or its name and its type where the type can't be read off it.
+#[derive(Clone, Debug, PartialEq, Deserialize, JsonSchema)]
+#[serde(untagged)]
+pub enum Column {
+    /// The name alone.
+    Name(String),
+    /// The name and the type.
+    Typed(TypedColumn),
+}
+
+impl Column {
+    /// The column's name in the result.
+    pub fn name(&self) -> &str {
+        match self {
+            Self::Name(name) => name,
+            Self::Typed(typed) => &typed.name,
+        }
+    }
+}
+
+/// A column whose type is declared.
+#[derive(Clone, Debug, PartialEq, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct TypedColumn {
+    /// The name in the result.
+    pub name: String,
+    /// How a time is written.
+    pub time: TimeForm,
+    /// The zone of a naive local time (IANA name).
+    #[serde(default)]
+    pub zone: Option<String>,
+}
+
+/// How a ledger writes a time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum TimeForm {
+    /// A timestamp without zone that holds UTC.
+    NaiveUtc,
+    /// A timestamp without zone in the local time of `zone`.
+    NaiveLocal,
+    /// Seconds since 1970, whole or decimal.
+    EpochSeconds,
+    /// Milliseconds since 1970.
+    EpochMillis,
+    /// ISO 8601 text.
+    Iso,
+}
+
+/// What a ledger's word means: the outcome of an attempt or the disposition of a notification.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Meaning {
+    /// The provider took it: terminal.
+    Delivered,
+    /// It will be tried again: pending.
+    Retryable,
+    /// The address is dead, terminal: the recipient's matter.
+    RejectedRecipient,
+    /// It was rejected for a reason of the service's own, terminal.
+    RejectedService,
+    /// Policy kept it back: terminal.
+    Suppressed,
+    /// Nothing was tried yet: pending.
+    Pending,
+    /// Nobody knows; it stays pending.
+    Unknown,
+}
+
+fn one_minute() -> Span {
+    Span::seconds(60)
+}
+fn fifteen_seconds() -> Span {
+    Span::seconds(15)
+}
+fn five_seconds() -> Span {
+    Span::seconds(5)
+}
+fn row_limit() -> u32 {
+    20_000
+}
+fn two() -> u32 {
+    2
+}

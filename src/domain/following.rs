@@ -1,0 +1,108 @@
+//! When a canary is to be looked at again, and at which stage a failure stopped.
+
+use super::{
+    canary::Canary,
+    verdict::{AcceptanceState, LedgerState, SinkState, Verdict},
+};
+use chrono::{DateTime, TimeDelta, Utc};
+use serde::{Deserialize, Serialize};
+
+/// Where a failure stopped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Stopped {
+    /// It was never accepted.
+    Acceptance,
+    /// It was accepted and never became an attempt.
+    Ledger,
+    /// The provider did not take it, or its answer isn't known.
+    Provider,
+    /// The ledger says delivered, and the sink has nothing.
+    Sink,
+    /// It arrived with wrong content.
+    Content,
+    /// The monitor could not look.
+    Monitor,
+}
+
+impl Stopped {
+    /// All stages.
+    pub const ALL: [Self; 6] =
+        [Self::Acceptance, Self::Ledger, Self::Provider, Self::Sink, Self::Content, Self::Monitor];
+
+    /// The word for it in labels.
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Acceptance => "acceptance",
+            Self::Ledger => "ledger",
+            Self::Provider => "provider",
+            Self::Sink => "sink",
+            Self::Content => "content",
+            Self::Monitor => "monitor",
+        }
+    }
+
+    /// The stage of this word.
+    pub fn from_word(word: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|s| s.word() == word)
+    }
+}
+
+/// The stage at which a canary of this verdict stopped, as far as the views prove it; nothing for one that arrived in time
+/// or was kept back by policy.
+pub fn stopped_at(canary: &Canary, verdict: Verdict, now: DateTime<Utc>) -> Option<Stopped> {
+    match verdict {
+        Verdict::OnTime | Verdict::Suppressed => None,
+        Verdict::Malformed => Some(Stopped::Content),
+        Verdict::Refused => Some(Stopped::Acceptance),
+        Verdict::Undetermined => Some(Stopped::Monitor),
+        Verdict::Rejected | Verdict::Late => Some(Stopped::Provider),
+        Verdict::Overdue | Verdict::Lost | Verdict::Unknown => {
+            let views = canary.views(now);
+            let attempted = canary.ledger.row.as_ref().is_some_and(|(_, row)| !row.attempts.is_empty());
+            Some(match (views.acceptance, views.ledger) {
+                (_, LedgerState::Delivered) => Stopped::Sink,
+                (_, LedgerState::Pending) if attempted => Stopped::Provider,
+                (_, LedgerState::Pending) | (AcceptanceState::Accepted, LedgerState::NoRow) => {
+                    Stopped::Ledger
+                }
+                (AcceptanceState::Accepted, LedgerState::Unobserved) if canary.plan.has_ledger => {
+                    Stopped::Monitor
+                }
+                // Without a ledger, all that is known is that it did not come out at the other end.
+                (AcceptanceState::Accepted, _) => Stopped::Sink,
+                _ => Stopped::Acceptance,
+            })
+        }
+    }
+}
+
+/// When the canary is next to be looked at after a look at `now`; nothing when nothing more is to be learned.
+///
+/// Until the settlement looks come at growing distances from acceptance, so that stages are timed finely while they
+/// are short and a slow one costs few reads; then once at the settlement; then hourly at most, and at the end of following.
+pub fn next_look(canary: &Canary, now: DateTime<Utc>) -> Option<DateTime<Utc>> {
+    let settled = canary.settlement().is_some();
+    if settled && canary.is_complete() {
+        return None;
+    }
+    let age = (now - canary.due_from()).max(TimeDelta::seconds(1));
+    let wants_ledger = canary.plan.has_ledger && !canary.plan.kind.is_control();
+    if !settled {
+        let pause = age.clamp(TimeDelta::seconds(1), TimeDelta::seconds(30));
+        // The look that judges comes at the settlement itself, however far off the next regular one is.
+        let judged = canary.settles_at().max(now + TimeDelta::milliseconds(200));
+        return Some(if wants_ledger { (now + pause).min(judged) } else { judged });
+    }
+    if now >= canary.followed_until() {
+        return None;
+    }
+    let pause = age.clamp(TimeDelta::seconds(60), TimeDelta::hours(1));
+    let regular =
+        if wants_ledger || canary.sink.state(canary.deadline(), canary.plan.settle) == SinkState::Nothing {
+            now + pause
+        } else {
+            canary.followed_until()
+        };
+    Some(regular.min(canary.followed_until()))
+}
