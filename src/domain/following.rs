@@ -79,8 +79,9 @@ pub fn stopped_at(canary: &Canary, verdict: Verdict, now: DateTime<Utc>) -> Opti
 
 /// When the canary is next to be looked at after a look at `now`; nothing when nothing more is to be learned.
 ///
-/// Until the settlement looks come at growing distances from acceptance, so that stages are timed finely while they
-/// are short and a slow one costs few reads; then once at the settlement; then hourly at most, and at the end of following.
+/// The times of attempts stand in the ledger, so early looks would only cost: before the settlement the ledger is asked only
+/// to resolve an acceptance that is not known, at growing distances; then once at the settlement, and while anything is
+/// open, hourly at most, until following is over.
 pub fn next_look(canary: &Canary, now: DateTime<Utc>) -> Option<DateTime<Utc>> {
     let settled = canary.settlement().is_some();
     if settled && canary.is_complete() {
@@ -90,9 +91,10 @@ pub fn next_look(canary: &Canary, now: DateTime<Utc>) -> Option<DateTime<Utc>> {
     let wants_ledger = canary.plan.has_ledger && !canary.plan.kind.is_control();
     if !settled {
         let pause = age.clamp(TimeDelta::seconds(1), TimeDelta::seconds(30));
-        // The look that judges comes at the settlement itself, however far off the next regular one is.
         let judged = canary.settles_at().max(now + TimeDelta::milliseconds(200));
-        return Some(if wants_ledger { (now + pause).min(judged) } else { judged });
+        let unresolved =
+            canary.acceptance.state() == AcceptanceState::Ambiguous && canary.ledger.row.is_none();
+        return Some(if wants_ledger && unresolved { (now + pause).min(judged) } else { judged });
     }
     if now >= canary.followed_until() {
         return None;
