@@ -6,6 +6,7 @@ pub mod evidence;
 pub mod failure_evidence;
 pub mod following;
 pub mod outcome;
+pub mod pending;
 pub mod route;
 pub mod schedule;
 pub mod verdict;
