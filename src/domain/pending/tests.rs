@@ -12,7 +12,10 @@ fn route(name: &str) -> RouteName {
 }
 
 fn deadlines(seconds: u64) -> BTreeMap<RouteName, Duration> {
-    BTreeMap::from([(route("a"), Duration::from_secs(seconds)), (route("b"), Duration::from_secs(2 * seconds))])
+    BTreeMap::from([
+        (route("a"), Duration::from_secs(seconds)),
+        (route("b"), Duration::from_secs(2 * seconds)),
+    ])
 }
 
 fn row(name: &str, due: Option<DateTime<Utc>>, tried: Tried, count: u64) -> PendingRow {
@@ -38,8 +41,11 @@ fn rows() -> impl Strategy<Value = Vec<PendingRow>> {
 /// The naive model: every notification by itself, counted by filters.
 fn naive(rows: &[PendingRow], name: &str, deadline: Duration) -> RoutePending {
     let mine = |r: &&PendingRow| r.route == Some(route(name));
-    let all: Vec<&PendingRow> =
-        rows.iter().filter(mine).flat_map(|r| std::iter::repeat_n(r, usize::try_from(r.count).unwrap())).collect();
+    let all: Vec<&PendingRow> = rows
+        .iter()
+        .filter(mine)
+        .flat_map(|r| std::iter::repeat_n(r, usize::try_from(r.count).unwrap()))
+        .collect();
     let aged: Vec<(i64, &PendingRow)> = all
         .iter()
         .filter_map(|r| Some(((at(0) - r.due?).num_milliseconds(), *r)))
@@ -48,7 +54,8 @@ fn naive(rows: &[PendingRow], name: &str, deadline: Duration) -> RoutePending {
     let count = |tried| aged.iter().filter(|(_, r)| r.tried == tried).count() as u64;
     let mut ages = [0; 12];
     for (age_ms, _) in &aged {
-        let bucket = AGE_BOUNDS_SECONDS.iter().filter(|bound| *age_ms > 1_000 * i64::try_from(**bound).unwrap());
+        let bucket =
+            AGE_BOUNDS_SECONDS.iter().filter(|bound| *age_ms > 1_000 * i64::try_from(**bound).unwrap());
         ages[bucket.count()] += 1;
     }
     RoutePending {
@@ -60,10 +67,15 @@ fn naive(rows: &[PendingRow], name: &str, deadline: Duration) -> RoutePending {
         ages,
         age_sum_seconds: aged.iter().map(|(age_ms, _)| *age_ms as f64 / 1_000.0).sum(),
         over_deadline: Some(
-            aged.iter().filter(|(age_ms, _)| *age_ms > i64::try_from(deadline.as_millis()).unwrap()).count() as u64,
+            aged.iter().filter(|(age_ms, _)| *age_ms > i64::try_from(deadline.as_millis()).unwrap()).count()
+                as u64,
         ),
         oldest_due: aged.iter().filter_map(|(_, r)| r.due).min(),
-        oldest_unknown: aged.iter().filter(|(_, r)| r.tried == Tried::OutcomeUnknown).filter_map(|(_, r)| r.due).min(),
+        oldest_unknown: aged
+            .iter()
+            .filter(|(_, r)| r.tried == Tried::OutcomeUnknown)
+            .filter_map(|(_, r)| r.due)
+            .min(),
     }
 }
 
@@ -155,7 +167,8 @@ fn a_result_that_was_cut_has_bounds_and_no_facts() {
 
 #[test]
 fn trial_30_a_route_that_left_the_configuration_is_folded() {
-    let rows = [row("gone", Some(at(-100)), Tried::OutcomeUnknown, 2), row("b", Some(at(-1)), Tried::Never, 1)];
+    let rows =
+        [row("gone", Some(at(-100)), Tried::OutcomeUnknown, 2), row("b", Some(at(-1)), Tried::Never, 1)];
     let snapshot = PendingSnapshot::fold(at(0), &deadlines(60), rows, 0, false);
     let figures = snapshot.exact().unwrap();
     assert!(!figures.routes.contains_key(&route("gone")));
