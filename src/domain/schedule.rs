@@ -105,6 +105,7 @@ impl Schedule {
     /// An upper bound of the slots in any 60 minutes, clock changes included; 1 to 3600.
     ///
     /// Exact but for expressions whose days keep them away from a clock change: every day is taken to match.
+    /// It looks at twenty years of clock changes: ask when the configuration is read, and keep the answer.
     pub fn max_per_hour(&self) -> u32 {
         self.density().max_per_hour
     }
@@ -112,6 +113,7 @@ impl Schedule {
     /// A lower bound of the time between two slots, clock changes included; never zero.
     ///
     /// Exact but for the day fields: every day is taken to match, so a monthly schedule answers up to 24 hours.
+    /// As dear as [`Self::max_per_hour`].
     pub fn shortest_gap(&self) -> Duration {
         self.density().shortest_gap
     }
@@ -134,7 +136,7 @@ impl Schedule {
         gaps.get(gaps.len().saturating_sub(1) / 2).copied()
     }
 
-    /// This route's fixed offset: [`offset_for`], and less than the shortest gap, so that a slot goes out before the next.
+    /// This route's fixed offset, to be asked once: [`offset_for`], and less than the shortest gap, so that a slot goes out before the next.
     pub fn offset_for(&self, route_name: &str, spread: Duration) -> Duration {
         offset_for(route_name, spread.min(self.shortest_gap()))
     }

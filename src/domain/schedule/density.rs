@@ -11,10 +11,14 @@ use super::interval::Interval;
 
 /// The span in which clock changes are looked for: 2020 to 2040. Zones that stop or start changing later are not seen.
 const LOOK_FROM_SECONDS: i64 = 1_577_836_800;
-const LOOK_WEEKS: i64 = 20 * 52;
+const LOOKS: i64 = 20 * 26;
+/// Summer time and the break that Morocco makes in it for a month are both longer.
+const LOOK_EVERY_SECONDS: i64 = 14 * 86_400;
 
-/// What is looked at before and after a clock change: the slots a day apart, too.
-const AROUND: TimeDelta = TimeDelta::hours(27);
+/// What a clock change can touch before and after it: an hour, and the largest jump of these years, three hours.
+const NEAR: TimeDelta = TimeDelta::hours(4);
+/// The same for slots that are a day apart.
+const FAR: TimeDelta = TimeDelta::hours(28);
 
 /// Bounds over all time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -61,8 +65,8 @@ fn on_usual_days(fields: &CronFields) -> Density {
 fn kinds_of_change(zone: Tz) -> Vec<DateTime<Utc>> {
     let mut kinds: Vec<(NaiveTime, TimeDelta)> = Vec::new();
     let mut changes = Vec::new();
-    let week = |n| DateTime::from_timestamp(LOOK_FROM_SECONDS + n * 7 * 86_400, 0);
-    for (from, until) in (0..LOOK_WEEKS).filter_map(|n| Some((week(n)?, week(n + 1)?))) {
+    let look = |n| DateTime::from_timestamp(LOOK_FROM_SECONDS + n * LOOK_EVERY_SECONDS, 0);
+    for (from, until) in (0..LOOKS).filter_map(|n| Some((look(n)?, look(n + 1)?))) {
         let jump = offset_of(zone, until) - offset_of(zone, from);
         if jump.is_zero() {
             continue;
@@ -88,14 +92,11 @@ fn change_between(zone: Tz, from: DateTime<Utc>, until: DateTime<Utc>) -> DateTi
     after
 }
 
-/// Takes the slots around one clock change into the bounds.
+/// Takes the slots around one clock change into the bounds. Away from it they are those of usual days.
 fn around(fields: &CronFields, zone: Tz, change: DateTime<Utc>, density: &mut Density) {
-    let end = change + AROUND;
-    let mut slots: Vec<DateTime<Utc>> = Vec::new();
-    let mut last = change - AROUND;
-    while let Some(slot) = next_after(fields, zone, last).filter(|slot| *slot <= end) {
-        slots.push(slot);
-        last = slot;
+    let mut slots = slots_near(fields, zone, change, NEAR);
+    if slots.first().is_none_or(|first| *first >= change) {
+        slots = slots_near(fields, zone, change, FAR);
     }
     for pair in slots.windows(2) {
         if let Ok(gap) = (pair[1] - pair[0]).to_std() {
@@ -110,4 +111,16 @@ fn around(fields: &CronFields, zone: Tz, change: DateTime<Utc>, density: &mut De
         density.max_per_hour =
             density.max_per_hour.max(u32::try_from(newest - oldest + 1).unwrap_or(u32::MAX));
     }
+}
+
+/// The slots from `before` the change on, with the first that is more than [`NEAR`] after it.
+fn slots_near(fields: &CronFields, zone: Tz, change: DateTime<Utc>, before: TimeDelta) -> Vec<DateTime<Utc>> {
+    let mut slots = Vec::new();
+    let mut last = change - before;
+    while last <= change + NEAR {
+        let Some(slot) = next_after(fields, zone, last) else { break };
+        slots.push(slot);
+        last = slot;
+    }
+    slots
 }
