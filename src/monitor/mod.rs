@@ -1,1 +1,8 @@
-//! (room of the house; see docs/ARCHITECTURE.md)
+//! The loops, and all that the outside may see of them.
+
+pub mod counters;
+pub mod progress;
+pub mod snapshot;
+pub mod stages;
+pub mod steady;
+pub mod terminal;

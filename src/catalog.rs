@@ -1,1 +1,0 @@
-//! Every metric family, defined once.

@@ -1,0 +1,134 @@
+//! The table of all families. The doc comment of each is its help text.
+
+use super::{Family, Kind, Label, Unit};
+
+macro_rules! families {
+    (@absent) => { None };
+    (@absent $when:literal) => { Some($when) };
+    ($(
+        #[doc = $help:literal]
+        $ident:ident = $kind:ident $name:literal [$($label:ident),*] in $unit:ident $(absent $when:literal)?;
+    )+) => {
+        $(
+            #[doc = $help]
+            pub static $ident: Family = Family {
+                name: $name,
+                kind: Kind::$kind,
+                labels: &[$(Label::$label),*],
+                unit: Unit::$unit,
+                help: $help.trim_ascii(),
+                absent_when: families!(@absent $($when)?),
+            };
+        )+
+
+        /// All families, in the order of this table.
+        pub static FAMILIES: &[&Family] = &[$(&$ident),+];
+    };
+}
+
+families! {
+    /// Time between two scheduled canaries of the route.
+    CANARY_INTERVAL = Gauge "delivery_canary_interval_seconds" [Route] in Seconds;
+    /// When the newest canary was submitted.
+    CANARY_LAST_SUBMIT = Gauge "delivery_canary_last_submit_timestamp_seconds" [Route, Location] in Timestamp absent "none was submitted yet";
+    /// When the newest canary arrived whole.
+    CANARY_LAST_ARRIVAL = Gauge "delivery_canary_last_arrival_timestamp_seconds" [Route, Location] in Timestamp absent "none arrived yet";
+    /// Canaries in a row, up to the newest, that did not arrive.
+    CANARY_CONSECUTIVE_FAILURES = Gauge "delivery_canary_consecutive_failures" [Route, Location] in Count;
+    /// Evidence that canaries do not arrive, or not in time: 5 is a hundred thousand to one.
+    CANARY_FAILURE_EVIDENCE = Gauge "delivery_canary_failure_evidence" [Route, Location, Question] in PowersOfTen;
+    /// Slot of the first failure since there was no evidence of failure.
+    CANARY_FAILING_SINCE = Gauge "delivery_canary_failing_since_timestamp_seconds" [Route, Location, Question] in Timestamp absent "there is no evidence of failure";
+    /// 1 for the stage at which the newest failure stopped; all are 0 when none is known.
+    CANARY_STOPPED_AT = Gauge "delivery_canary_stopped_at" [Route, Location, StoppedAt] in Flag;
+    /// Scheduled canaries first settled within the window, by class.
+    CANARY_WINDOW = Gauge "delivery_canary_window" [Route, Location, Window, Class] in Count;
+    /// Scheduled canaries first settled within the last day, by verdict in force.
+    CANARY_VERDICTS = Gauge "delivery_canary_verdicts" [Route, Location, Verdict] in Count;
+    /// Canaries without a verdict.
+    CANARY_IN_FLIGHT = Gauge "delivery_canary_in_flight" [Route, Location] in Count;
+    /// Slot of the oldest canary without a verdict.
+    CANARY_OLDEST_IN_FLIGHT = Gauge "delivery_canary_oldest_in_flight_timestamp_seconds" [Route, Location] in Timestamp absent "none is in flight";
+    /// Time that canaries which arrived took to a stage; failures never enter it.
+    CANARY_STAGE = Histogram "delivery_canary_stage_seconds" [Route, Stage] in Seconds;
+    /// Contradictions between API, ledger and sink found within the last day.
+    CANARY_DISAGREEMENTS = Gauge "delivery_canary_disagreements" [Route, Disagreement] in Count;
+    /// Submissions by this process, by what came of them; repeats under one key count each.
+    CANARY_SUBMISSIONS = Counter "delivery_canary_submissions_total" [Route, Submission] in Count;
+    /// Slots that this process did not send in time, because it was down, too late, or at its cap.
+    CANARY_MISSED_SLOTS = Counter "delivery_canary_missed_slots_total" [Route] in Count;
+    /// Requests that the guard stopped before they left.
+    CANARY_GUARD_REFUSALS = Counter "delivery_canary_guard_refusals_total" [Route, GuardReason] in Count;
+    /// 1 while sending is paused.
+    CANARY_PAUSED = Gauge "delivery_canary_paused" [Route] in Flag;
+    /// 1 while planned work mutes the pages of the route.
+    CANARY_MAINTENANCE = Gauge "delivery_canary_maintenance" [Route] in Flag;
+
+    /// How long after acceptance a notification must have arrived.
+    ROUTE_DEADLINE = Gauge "delivery_route_deadline_seconds" [Route] in Seconds;
+    /// Share of notifications that must arrive in time.
+    ROUTE_OBJECTIVE = Gauge "delivery_route_objective_ratio" [Route] in Ratio;
+    /// Facts about the route, as labels.
+    ROUTE_INFO = Gauge "delivery_route_info" [Route, Channel, Provider, VolumeClass] in Info;
+
+    /// When the last good reading of the pending was taken.
+    LEDGER_SNAPSHOT = Gauge "delivery_ledger_snapshot_timestamp_seconds" [Ledger] in Timestamp absent "the pending was never read";
+    /// Pending notifications in the last good reading, by state.
+    LEDGER_PENDING = Gauge "delivery_ledger_pending" [Route, PendingState] in Count absent "the pending was never read, or the reading was cut at its row limit";
+    /// Ages of the pending that are due in the last good reading; a snapshot, not for rate().
+    LEDGER_PENDING_AGE = Histogram "delivery_ledger_pending_age_seconds" [Route] in Seconds absent "the pending was never read, or the reading was cut at its row limit";
+    /// Pending notifications past the deadline of the route, an exact count.
+    LEDGER_PENDING_OVER_DEADLINE = Gauge "delivery_ledger_pending_over_deadline" [Route] in Count absent "the pending was never read, or the reading was cut at its row limit, or the route is `other`";
+    /// Due time of the oldest pending notification that is due.
+    LEDGER_OLDEST_PENDING_DUE = Gauge "delivery_ledger_oldest_pending_due_timestamp_seconds" [Route] in Timestamp absent "nothing due is pending, or as for `delivery_ledger_pending`";
+    /// Due time of the oldest notification whose newest attempt is unknown.
+    LEDGER_OLDEST_UNKNOWN = Gauge "delivery_ledger_oldest_unknown_timestamp_seconds" [Route] in Timestamp absent "none is unknown, or as for `delivery_ledger_pending`";
+    /// Pending notifications of routes that are not configured, in the last good reading.
+    LEDGER_FOLDED_ROUTES = Gauge "delivery_ledger_folded_routes" [Ledger] in Count absent "the pending was never read";
+    /// 1 if the last good reading of the pending was cut at its row limit, so that its counts are not known.
+    LEDGER_TRUNCATED = Gauge "delivery_ledger_truncated" [Ledger] in Flag absent "the pending was never read";
+    /// 1 if the role that reads the ledger could write to it.
+    LEDGER_ROLE_CAN_WRITE = Gauge "delivery_ledger_role_can_write" [Ledger] in Flag absent "the role's rights were never read";
+    /// How far the ledger's replica is behind.
+    LEDGER_LAG = Gauge "delivery_ledger_lag_seconds" [Ledger] in Seconds absent "it was never measured, or can't be";
+    /// Time that readings of the ledger took, failed ones included.
+    LEDGER_READ = Histogram "delivery_ledger_read_seconds" [Ledger] in Seconds;
+    /// Rows read from the ledger.
+    LEDGER_ROWS_READ = Counter "delivery_ledger_rows_read_total" [Ledger] in Count;
+    /// Rows whose status is not in the status table, and so unknown.
+    LEDGER_UNMAPPED_STATUSES = Counter "delivery_ledger_unmapped_statuses_total" [Ledger] in Count;
+    /// Times in the ledger that were missing or absurd, and so refused.
+    LEDGER_REFUSED_TIMES = Counter "delivery_ledger_refused_times_total" [Ledger] in Count;
+
+    /// 1 if the ledger or receiver can be looked at: while it can't, the monitor is blind there.
+    MONITOR_OBSERVER_UP = Gauge "delivery_monitor_observer_up" [Observer] in Flag;
+    /// When an iteration of the loop last ended without an error.
+    MONITOR_LOOP_LAST_SUCCESS = Gauge "delivery_monitor_loop_last_success_timestamp_seconds" [Loop] in Timestamp absent "no iteration has succeeded yet";
+    /// How far another clock is ahead of ours.
+    MONITOR_CLOCK_SKEW = Gauge "delivery_monitor_clock_skew_seconds" [Clock] in Seconds absent "it was never measured";
+    /// Stage durations that came out negative, and so were not counted in a histogram: two clocks disagree.
+    MONITOR_NEGATIVE_STAGES = Counter "delivery_monitor_negative_stages_total" [Stage] in Count;
+    /// Requests to a receiver, by what came of them.
+    MONITOR_RECEIPTS = Counter "delivery_monitor_receipts_total" [Receiver, ReceiptResult] in Count;
+    /// 1 if the store can be used now.
+    MONITOR_STORE_UP = Gauge "delivery_monitor_store_up" [] in Flag;
+    /// 1 if the newest configuration is in force; 0 if it was refused and the one before is kept.
+    MONITOR_RELOAD_SUCCESSFUL = Gauge "delivery_monitor_config_last_reload_successful" [] in Flag;
+    /// When a configuration was last taken into force.
+    MONITOR_RELOAD_SUCCESS_TIME = Gauge "delivery_monitor_config_last_reload_success_timestamp_seconds" [] in Timestamp absent "none was taken yet";
+    /// The hash of the configuration in force; rules carry the hash of the one that they were made from.
+    MONITOR_CONFIG_HASH = Gauge "delivery_monitor_config_hash" [] in Hash;
+    /// The running build.
+    MONITOR_BUILD_INFO = Gauge "delivery_monitor_build_info" [Version, Revision] in Info;
+}
+
+/// What the `prometheus` crate says of the process itself, by its own names. Linux only.
+pub const PROCESS_FAMILIES: [&str; 7] = [
+    "process_cpu_seconds_total",
+    "process_open_fds",
+    "process_max_fds",
+    "process_virtual_memory_bytes",
+    "process_resident_memory_bytes",
+    "process_start_time_seconds",
+    "process_threads",
+];

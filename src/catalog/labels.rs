@@ -1,0 +1,282 @@
+//! Labels, and the only values that each can have: words of an enum, or names from the configuration.
+
+use crate::domain::{
+    disagreement::Disagreement,
+    failure_evidence::Question,
+    following::Stopped,
+    route::Channel,
+    verdict::{Class, Verdict},
+};
+use std::time::Duration;
+
+/// The `route` label of what belongs to no configured route.
+pub const OTHER_ROUTE: &str = "other";
+
+macro_rules! words {
+    ($(#[$doc:meta])* $name:ident { $( $(#[$vdoc:meta])* $variant:ident = $word:literal, )+ }) => {
+        $(#[$doc])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        pub enum $name { $( $(#[$vdoc])* $variant, )+ }
+
+        impl $name {
+            /// All of them, in the order of the enum.
+            pub const ALL: [Self; [$( $word ),+].len()] = [$( Self::$variant ),+];
+
+            /// The label value.
+            pub const fn word(self) -> &'static str {
+                match self { $( Self::$variant => $word, )+ }
+            }
+        }
+    };
+}
+
+words!(
+    /// What came of a submission.
+    SubmissionLabel {
+        /// The service accepted it.
+        Accepted = "accepted",
+        /// It was definitely refused, or no connection came to be.
+        Refused = "refused",
+        /// It may have taken effect: a timeout, a broken connection, a status in no list.
+        Unknown = "unknown",
+    }
+);
+words!(
+    /// Why the guard stopped a request before it left.
+    GuardReason {
+        /// A mail address that is not on the route's allow-list.
+        MailAddress = "mail_address",
+        /// A phone number that is not on it.
+        PhoneNumber = "phone_number",
+        /// The request could not be made of its template.
+        Template = "template",
+    }
+);
+words!(
+    /// A stage of a canary's way, as a duration.
+    Stage {
+        /// From the first submission to acceptance.
+        Accept = "accept",
+        /// From acceptance to the first attempt in the ledger.
+        FirstAttempt = "first_attempt",
+        /// From acceptance to the attempt that delivered.
+        LedgerDelivered = "ledger_delivered",
+        /// From acceptance to the receipt.
+        Receipt = "receipt",
+    }
+);
+words!(
+    /// What came of one request to a receiver.
+    ReceiptResult {
+        /// A canary's first receipt is written down.
+        Recorded = "recorded",
+        /// A further receipt of the same canary.
+        Duplicate = "duplicate",
+        /// A message that the monitor sent to itself.
+        SelfReceipt = "self_receipt",
+        /// The token can't be read.
+        MalformedToken = "malformed_token",
+        /// The token was not signed by us.
+        Forged = "forged",
+        /// The token is past its time.
+        Expired = "expired",
+        /// The token is of another route.
+        WrongRoute = "wrong_route",
+        /// The sender did not prove itself.
+        BadSender = "bad_sender",
+        /// There is no such canary (any more).
+        UnknownCanary = "unknown_canary",
+        /// The body is beyond its limit.
+        TooLarge = "too_large",
+        /// The request did not come to its end in time.
+        TooSlow = "too_slow",
+        /// Not a request that a receiver takes.
+        BadRequest = "bad_request",
+        /// It could not be written down; the sender is told to come again.
+        Unavailable = "unavailable",
+    }
+);
+words!(
+    /// The state of a notification that is pending.
+    PendingState {
+        /// It is not due yet.
+        Scheduled = "scheduled",
+        /// It is due and was never tried.
+        Unattempted = "unattempted",
+        /// It was tried and will be again.
+        Retrying = "retrying",
+        /// Nobody knows what its newest attempt came to.
+        Unknown = "unknown",
+    }
+);
+words!(
+    /// How much goes over a route, and so which ratios can page.
+    VolumeClass {
+        /// A ratio is eligible over an hour.
+        High = "high",
+        /// Over six hours or a day.
+        Medium = "medium",
+        /// Over neither: ages, absolute counts and canaries judge it.
+        Low = "low",
+    }
+);
+words!(
+    /// A window that sums are made over.
+    Window {
+        /// 5 minutes.
+        FiveMinutes = "5m",
+        /// 30 minutes.
+        HalfHour = "30m",
+        /// An hour.
+        Hour = "1h",
+        /// 2 hours.
+        TwoHours = "2h",
+        /// 6 hours.
+        SixHours = "6h",
+        /// A day.
+        Day = "1d",
+        /// 3 days.
+        ThreeDays = "3d",
+        /// 30 days.
+        Month = "30d",
+    }
+);
+words!(
+    /// The monitor's own loops.
+    LoopName {
+        /// Plans canaries.
+        Scheduler = "scheduler",
+        /// Sends them.
+        Submitter = "submitter",
+        /// Judges them.
+        Settler = "settler",
+        /// Reads the ledgers' pending.
+        LedgerWatcher = "ledger_watcher",
+        /// Sends messages to itself through the receivers' public addresses.
+        Prover = "prover",
+        /// Looks whether the store can be used.
+        StoreWatcher = "store_watcher",
+        /// Publishes the snapshot.
+        Publisher = "publisher",
+        /// Watches the configuration.
+        Reloader = "reloader",
+        /// Removes what is beyond retention.
+        Janitor = "janitor",
+    }
+);
+
+impl Window {
+    /// How long it is.
+    pub const fn duration(self) -> Duration {
+        const HOUR: u64 = 3_600;
+        Duration::from_secs(match self {
+            Self::FiveMinutes => 300,
+            Self::HalfHour => 1_800,
+            Self::Hour => HOUR,
+            Self::TwoHours => 2 * HOUR,
+            Self::SixHours => 6 * HOUR,
+            Self::Day => 24 * HOUR,
+            Self::ThreeDays => 72 * HOUR,
+            Self::Month => 720 * HOUR,
+        })
+    }
+}
+
+/// A label of some family.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[allow(missing_docs)]
+pub enum Label {
+    Route,
+    Location,
+    Question,
+    StoppedAt,
+    Window,
+    Class,
+    Verdict,
+    Stage,
+    Disagreement,
+    Submission,
+    GuardReason,
+    Ledger,
+    PendingState,
+    Channel,
+    Provider,
+    VolumeClass,
+    Observer,
+    Loop,
+    Clock,
+    Receiver,
+    ReceiptResult,
+    Version,
+    Revision,
+}
+
+/// Where the values of a label come from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Values {
+    /// These words and no others.
+    Words(Vec<&'static str>),
+    /// Names from the configuration, or fixed when the program was built; what kind is said here.
+    Named(&'static str),
+}
+
+impl Label {
+    /// Its name in the exposition.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Route => "route",
+            Self::Location => "location",
+            Self::Question => "question",
+            Self::StoppedAt | Self::Stage => "stage",
+            Self::Window => "window",
+            Self::Class => "class",
+            Self::Verdict => "verdict",
+            Self::Disagreement => "kind",
+            Self::Submission | Self::ReceiptResult => "result",
+            Self::GuardReason => "reason",
+            Self::Ledger => "ledger",
+            Self::PendingState => "state",
+            Self::Channel => "channel",
+            Self::Provider => "provider",
+            Self::VolumeClass => "volume_class",
+            Self::Observer => "observer",
+            Self::Loop => "loop",
+            Self::Clock => "against",
+            Self::Receiver => "receiver",
+            Self::Version => "version",
+            Self::Revision => "revision",
+        }
+    }
+
+    /// The only values that it can have.
+    pub fn values(self) -> Values {
+        fn words<T: Copy>(all: &[T], word: fn(T) -> &'static str) -> Values {
+            Values::Words(all.iter().map(|t| word(*t)).collect())
+        }
+        match self {
+            Self::Question => words(&Question::ALL, Question::word),
+            Self::StoppedAt => words(&Stopped::ALL, Stopped::word),
+            Self::Window => words(super::bounds::CANARY_WINDOWS, Window::word),
+            Self::Class => words(&Class::ALL, Class::word),
+            Self::Verdict => words(&Verdict::ALL, Verdict::word),
+            Self::Stage => words(&Stage::ALL, Stage::word),
+            Self::Disagreement => words(&Disagreement::ALL, Disagreement::word),
+            Self::Submission => words(&SubmissionLabel::ALL, SubmissionLabel::word),
+            Self::GuardReason => words(&GuardReason::ALL, GuardReason::word),
+            Self::PendingState => words(&PendingState::ALL, PendingState::word),
+            Self::Channel => words(&Channel::ALL, Channel::word),
+            Self::VolumeClass => words(&VolumeClass::ALL, VolumeClass::word),
+            Self::Loop => words(&LoopName::ALL, LoopName::word),
+            Self::ReceiptResult => words(&ReceiptResult::ALL, ReceiptResult::word),
+            Self::Route => Values::Named("a configured route, `channel/name`, or `other`"),
+            Self::Location => Values::Named("this process's configured location"),
+            Self::Ledger => Values::Named("a configured ledger"),
+            Self::Receiver => Values::Named("a configured receiver"),
+            Self::Provider => Values::Named("the route's configured provider, or empty"),
+            Self::Observer => Values::Named("`ledger/NAME` or `receiver/NAME` of the configuration"),
+            Self::Clock => Values::Named("`store`, or `ledger/NAME` of the configuration"),
+            Self::Version => Values::Named("the version of this build"),
+            Self::Revision => Values::Named("the source revision of this build, or `unknown`"),
+        }
+    }
+}

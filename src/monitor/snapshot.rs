@@ -1,0 +1,298 @@
+//! All that the outside may see of the monitor's knowledge: plain data, made anew and published whole.
+
+use crate::{
+    catalog::{
+        bounds::{AGE_BOUNDS_SECONDS, CANARY_WINDOWS},
+        labels::{LoopName, VolumeClass, Window},
+    },
+    config::{self, Config},
+    domain::{
+        disagreement::Disagreement,
+        failure_evidence::Stream,
+        following::Stopped,
+        route::{Channel, Location, RouteName},
+        verdict::{Class, Verdict},
+    },
+};
+use arc_swap::ArcSwap;
+use chrono::{DateTime, TimeDelta, Utc};
+use std::{collections::BTreeMap, fmt, sync::Arc, time::Duration};
+
+/// Where the newest snapshot is. Readers never wait, and never see half of one.
+#[derive(Debug, Default)]
+pub struct SnapshotCell(ArcSwap<Snapshot>);
+
+impl SnapshotCell {
+    /// A cell with a first snapshot: all that is known before the first look.
+    pub fn new(first: Snapshot) -> Self {
+        Self(ArcSwap::from_pointee(first))
+    }
+
+    /// Puts a new snapshot in the place of the one before.
+    pub fn publish(&self, snapshot: Snapshot) {
+        self.0.store(Arc::new(snapshot));
+    }
+
+    /// The newest snapshot.
+    pub fn load(&self) -> Arc<Snapshot> {
+        self.0.load_full()
+    }
+}
+
+/// What the monitor knows at one moment. The default is a monitor that knows nothing and has no routes.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Snapshot {
+    /// When it was made.
+    pub taken_at: Option<DateTime<Utc>>,
+    /// This process's place of observation.
+    pub location: Option<Location>,
+    /// The configured routes, each of them.
+    pub routes: BTreeMap<RouteName, RouteSnapshot>,
+    /// The configured ledgers, by name, each of them.
+    pub ledgers: BTreeMap<String, LedgerSnapshot>,
+    /// Whether the store can be used.
+    pub store_up: bool,
+    /// Every configured observer, and whether it can look.
+    pub observers: BTreeMap<Observer, bool>,
+    /// When an iteration of each loop last ended without an error.
+    pub loops: BTreeMap<LoopName, DateTime<Utc>>,
+    /// How far other clocks are ahead of ours, where it was measured.
+    pub clock_skew: BTreeMap<Clock, TimeDelta>,
+    /// What is known of the configuration in force.
+    pub configuration: Configuration,
+}
+
+/// What is known of the configuration in force.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Configuration {
+    /// Its hash.
+    pub hash: u64,
+    /// Whether the newest one was taken.
+    pub last_reload_successful: bool,
+    /// When one was last taken.
+    pub last_reload_success: Option<DateTime<Utc>>,
+}
+
+/// Something that looks.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Observer {
+    /// The ledger of this name.
+    Ledger(String),
+    /// The receiver of this name.
+    Receiver(String),
+}
+
+impl fmt::Display for Observer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Ledger(name) => write!(f, "ledger/{name}"),
+            Self::Receiver(name) => write!(f, "receiver/{name}"),
+        }
+    }
+}
+
+/// A clock that is not ours.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Clock {
+    /// The store's.
+    Store,
+    /// That of the ledger of this name.
+    Ledger(String),
+}
+
+impl fmt::Display for Clock {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Store => f.write_str("store"),
+            Self::Ledger(name) => write!(f, "ledger/{name}"),
+        }
+    }
+}
+
+/// What is known of one route at this location.
+#[derive(Clone, Debug, PartialEq)]
+pub struct RouteSnapshot {
+    /// What is configured.
+    pub facts: RouteFacts,
+    /// Whether sending is paused.
+    pub paused: bool,
+    /// Whether planned work mutes its pages.
+    pub maintenance: bool,
+    /// When the newest canary was submitted.
+    pub newest_submission: Option<DateTime<Utc>>,
+    /// When the newest canary arrived whole.
+    pub newest_arrival: Option<DateTime<Utc>>,
+    /// Evidence on: does it arrive?
+    pub arrives: Stream,
+    /// Evidence on: does it arrive in time?
+    pub in_time: Stream,
+    /// Where the newest failure stopped.
+    pub stopped_at: Option<Stopped>,
+    /// Sums over each exported window, by class. What is missing is 0.
+    pub windows: BTreeMap<Window, BTreeMap<Class, u64>>,
+    /// Sums over the last day, by verdict. What is missing is 0.
+    pub verdicts: BTreeMap<Verdict, u64>,
+    /// Sums over the last day, by kind of contradiction. What is missing is 0.
+    pub disagreements: BTreeMap<Disagreement, u64>,
+    /// Canaries without a verdict.
+    pub in_flight: u64,
+    /// The oldest slot among them.
+    pub oldest_in_flight: Option<DateTime<Utc>>,
+}
+
+/// What is configured of a route, as far as the outside may see it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct RouteFacts {
+    /// The channel.
+    pub channel: Channel,
+    /// The provider behind it.
+    pub provider: Option<String>,
+    /// How long after acceptance a notification must have arrived.
+    pub deadline: Duration,
+    /// The share that must, between 0 and 1.
+    pub objective: f64,
+    /// The time between two scheduled canaries.
+    pub interval: Duration,
+    /// How much goes over it. `Low` until customers' numbers say otherwise.
+    pub volume_class: VolumeClass,
+    /// The ledger that has its pending, by name.
+    pub pending_ledger: Option<String>,
+}
+
+/// What the newest good reading of a ledger gave, and what is known of the ledger itself.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct LedgerSnapshot {
+    /// The newest good reading of the pending.
+    pub pending: Option<PendingReading>,
+    /// Whether the role could write.
+    pub role_can_write: Option<bool>,
+    /// How far its replica is behind.
+    pub lag: Option<Duration>,
+}
+
+/// One good reading of a ledger's pending.
+#[derive(Clone, Debug, PartialEq)]
+pub struct PendingReading {
+    /// As of when, on our clock.
+    pub as_of: DateTime<Utc>,
+    /// By route, `other` among them where rows were folded. A configured route of this ledger that is missing has none pending.
+    pub routes: BTreeMap<RouteName, RoutePending>,
+    /// Notifications of routes that are not configured.
+    pub folded: u64,
+    /// Whether it was cut at its row limit: no count in it is then known.
+    pub truncated: bool,
+}
+
+/// The pending of one route. The default is a drained one.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct RoutePending {
+    /// Not due yet.
+    pub scheduled: u64,
+    /// Due, and never tried.
+    pub unattempted: u64,
+    /// Tried, and to be tried again.
+    pub retrying: u64,
+    /// With a newest attempt that nobody knows the outcome of.
+    pub unknown: u64,
+    /// Ages of those that are due: how many fall in each bucket of `AGE_BOUNDS_SECONDS` (not cumulated), the last is beyond all bounds.
+    pub ages: [u64; AGE_BOUNDS_SECONDS.len() + 1],
+    /// The sum of those ages, in seconds.
+    pub age_sum_seconds: f64,
+    /// How many are past the route's deadline; nothing where the route has none.
+    pub over_deadline: Option<u64>,
+    /// The due time of the oldest that is due.
+    pub oldest_due: Option<DateTime<Utc>>,
+    /// The due time of the oldest whose newest attempt is unknown.
+    pub oldest_unknown: Option<DateTime<Utc>>,
+}
+
+impl RoutePending {
+    /// A route that is configured and has none pending: drained is explicit.
+    pub fn drained() -> Self {
+        Self { over_deadline: Some(0), ..Self::default() }
+    }
+
+    /// Joins what another ledger has pending under the same name.
+    pub fn absorb(&mut self, other: &Self) {
+        self.scheduled += other.scheduled;
+        self.unattempted += other.unattempted;
+        self.retrying += other.retrying;
+        self.unknown += other.unknown;
+        self.ages.iter_mut().zip(other.ages).for_each(|(mine, theirs)| *mine += theirs);
+        self.age_sum_seconds += other.age_sum_seconds;
+        self.over_deadline = match (self.over_deadline, other.over_deadline) {
+            (Some(a), Some(b)) => Some(a + b),
+            (a, b) => a.or(b),
+        };
+        self.oldest_due = earlier(self.oldest_due, other.oldest_due);
+        self.oldest_unknown = earlier(self.oldest_unknown, other.oldest_unknown);
+    }
+}
+
+fn earlier(a: Option<DateTime<Utc>>, b: Option<DateTime<Utc>>) -> Option<DateTime<Utc>> {
+    a.into_iter().chain(b).min()
+}
+
+impl RouteFacts {
+    /// The facts of a configured route, whose schedule has this interval.
+    pub fn of(route: &config::model::Route, interval: Duration, pending_ledger: Option<String>) -> Self {
+        Self {
+            channel: route.channel,
+            provider: route.provider.clone(),
+            deadline: route.deadline.get(),
+            objective: route.objective_percent / 100.0,
+            interval,
+            volume_class: VolumeClass::Low,
+            pending_ledger,
+        }
+    }
+}
+
+impl RouteSnapshot {
+    /// A route of which only the configuration is known.
+    pub fn new(facts: RouteFacts) -> Self {
+        Self {
+            facts,
+            paused: false,
+            maintenance: false,
+            newest_submission: None,
+            newest_arrival: None,
+            arrives: Stream::default(),
+            in_time: Stream::default(),
+            stopped_at: None,
+            windows: CANARY_WINDOWS.iter().map(|w| (*w, BTreeMap::new())).collect(),
+            verdicts: BTreeMap::new(),
+            disagreements: BTreeMap::new(),
+            in_flight: 0,
+            oldest_in_flight: None,
+        }
+    }
+}
+
+impl Snapshot {
+    /// The first snapshot: what a configuration says, and nothing observed. `interval` gives the time between two canaries of a route.
+    pub fn of_configuration(
+        config: &Config,
+        configuration: Configuration,
+        interval: impl Fn(&config::model::Route) -> Duration,
+    ) -> Self {
+        let pending_of = |route: &config::model::Route| {
+            let name = route.ledger.as_ref()?;
+            config.ledgers.get(name)?.pending.as_ref().map(|_| name.clone())
+        };
+        let routes = config.routes.iter().map(|route| {
+            let facts = RouteFacts::of(route, interval(route), pending_of(route));
+            (route.full_name(), RouteSnapshot::new(facts))
+        });
+        let ledgers = config.ledgers.keys().cloned().map(Observer::Ledger);
+        let receivers = config.receivers.keys().cloned().map(Observer::Receiver);
+        Self {
+            location: Some(Location::from_text(&config.location)),
+            routes: routes.collect(),
+            ledgers: config.ledgers.keys().map(|n| (n.clone(), LedgerSnapshot::default())).collect(),
+            observers: ledgers.chain(receivers).map(|observer| (observer, false)).collect(),
+            configuration,
+            ..Self::default()
+        }
+    }
+}

@@ -1,0 +1,28 @@
+//! How long each stage of a canary's way took, as far as the views show it.
+
+use crate::{
+    catalog::labels::Stage,
+    domain::{canary::Canary, outcome::Outcome},
+};
+use chrono::{DateTime, TimeDelta, Utc};
+
+/// The stages that a canary went through, with their durations. A negative one comes of clocks that disagree.
+pub fn stages(canary: &Canary) -> Vec<(Stage, TimeDelta)> {
+    let submitted = canary.acceptance.submissions.first().map(|s| s.started_at);
+    let accepted = canary.acceptance.accepted().map(|s| s.ended_at);
+    let attempts = canary.ledger.row.iter().flat_map(|(_, row)| &row.attempts);
+    let first_attempt = attempts.clone().filter_map(|a| a.at).min();
+    let delivered = attempts.filter(|a| a.outcome == Outcome::Delivered).filter_map(|a| a.at).min();
+    let span = |from: Option<DateTime<Utc>>, to: Option<DateTime<Utc>>| Some(to? - from?);
+    // Where the acceptance's answer was lost, the way from there on is counted from what is known of its start.
+    let due_from = submitted.map(|_| canary.due_from());
+    [
+        (Stage::Accept, span(submitted, accepted)),
+        (Stage::FirstAttempt, span(due_from, first_attempt)),
+        (Stage::LedgerDelivered, span(due_from, delivered)),
+        (Stage::Receipt, span(due_from, canary.sink.intact_at())),
+    ]
+    .into_iter()
+    .filter_map(|(stage, duration)| Some((stage, duration?)))
+    .collect()
+}
