@@ -10,10 +10,6 @@ pub const SERIES_PER_ROUTE: usize = 100;
 /// evidence, so the one window that nothing else gives is that of the objective.
 pub const CANARY_WINDOWS: &[Window] = &[Window::Month];
 
-/// The finite bounds of `delivery_ledger_pending_age_seconds`, in whole seconds. With the infinite one they are twelve buckets.
-pub const AGE_BOUNDS_SECONDS: [u64; 11] =
-    [15, 30, 60, 120, 300, 600, 1_800, 3_600, 21_600, 86_400, 259_200];
-
 /// The finite bounds of `delivery_ledger_read_seconds`.
 pub const READ_BOUNDS_SECONDS: [f64; 6] = [0.005, 0.025, 0.1, 0.5, 2.5, 10.0];
 

@@ -83,7 +83,7 @@ families! {
     LEDGER_OLDEST_PENDING_DUE = Gauge "delivery_ledger_oldest_pending_due_timestamp_seconds" [Route] in Timestamp absent "nothing due is pending, or as for `delivery_ledger_pending`";
     /// Due time of the oldest notification whose newest attempt is unknown.
     LEDGER_OLDEST_UNKNOWN = Gauge "delivery_ledger_oldest_unknown_timestamp_seconds" [Route] in Timestamp absent "none is unknown, or as for `delivery_ledger_pending`";
-    /// Pending notifications of routes that are not configured, in the last good reading.
+    /// Rows of the last good reading whose route is not configured; their notifications are under the route `other`.
     LEDGER_FOLDED_ROUTES = Gauge "delivery_ledger_folded_routes" [Ledger] in Count absent "the pending was never read";
     /// 1 if the last good reading of the pending was cut at its row limit, so that its counts are not known.
     LEDGER_TRUNCATED = Gauge "delivery_ledger_truncated" [Ledger] in Flag absent "the pending was never read";

@@ -4,6 +4,7 @@ use crate::domain::{
     disagreement::Disagreement,
     failure_evidence::Question,
     following::Stopped,
+    pending::PendingState,
     route::Channel,
     verdict::{Class, Verdict},
 };
@@ -94,19 +95,6 @@ words!(
         BadRequest = "bad_request",
         /// It could not be written down; the sender is told to come again.
         Unavailable = "unavailable",
-    }
-);
-words!(
-    /// The state of a notification that is pending.
-    PendingState {
-        /// It is not due yet.
-        Scheduled = "scheduled",
-        /// It is due and was never tried.
-        Unattempted = "unattempted",
-        /// It was tried and will be again.
-        Retrying = "retrying",
-        /// Nobody knows what its newest attempt came to.
-        Unknown = "unknown",
     }
 );
 words!(

@@ -5,6 +5,8 @@ pub mod families;
 pub mod labels;
 pub mod reference;
 
+use crate::domain::pending::AGE_BOUNDS_SECONDS;
+
 pub use families::FAMILIES;
 pub use labels::{Label, Values};
 
@@ -99,7 +101,7 @@ impl Family {
         // A histogram has a bucket beyond all bounds, a sum and a count besides those of its bounds.
         let each = match (self.kind, self.labels.contains(&Label::Stage)) {
             (Kind::Histogram, true) => bounds::STAGE_BOUNDS + 3,
-            (Kind::Histogram, false) => bounds::AGE_BOUNDS_SECONDS.len() + 3,
+            (Kind::Histogram, false) => AGE_BOUNDS_SECONDS.len() + 3,
             _ => 1,
         };
         values.product::<usize>() * each

@@ -6,20 +6,20 @@ use super::page::Page;
 use crate::{
     catalog::{
         FAMILIES,
-        bounds::{AGE_BOUNDS_SECONDS, CANARY_WINDOWS},
+        bounds::CANARY_WINDOWS,
         families as f, hash_value,
-        labels::{GuardReason, OTHER_ROUTE, PendingState, ReceiptResult, Stage, SubmissionLabel},
+        labels::{GuardReason, ReceiptResult, Stage, SubmissionLabel},
     },
     domain::{
         disagreement::Disagreement,
         failure_evidence::Question,
         following::Stopped,
-        route::RouteName,
+        pending::{AGE_BOUNDS_SECONDS, PendingState},
         verdict::{Class, Verdict},
     },
     monitor::{
         counters::{Counters, Distribution},
-        snapshot::{RoutePending, RouteSnapshot, Snapshot, SnapshotCell},
+        snapshot::{RouteSnapshot, Snapshot, SnapshotCell},
     },
 };
 use prometheus::{
@@ -27,10 +27,7 @@ use prometheus::{
     core::{Collector, Desc},
     proto::MetricFamily,
 };
-use std::{
-    collections::{BTreeMap, HashMap},
-    sync::Arc,
-};
+use std::{collections::HashMap, sync::Arc};
 
 /// The version of this build.
 pub const VERSION: &str = env!("CARGO_PKG_VERSION");
@@ -109,11 +106,7 @@ fn canaries(page: &mut Page, name: &str, location: &str, route: &RouteSnapshot) 
         page.time(&f::CANARY_FAILING_SINCE, &labels, stream.failing_since);
     }
     for stage in Stopped::ALL {
-        page.flag(
-            &f::CANARY_STOPPED_AT,
-            &[name, location, stage.word()],
-            route.stopped_at == Some(stage),
-        );
+        page.flag(&f::CANARY_STOPPED_AT, &[name, location, stage.word()], route.stopped_at == Some(stage));
     }
     for window in CANARY_WINDOWS {
         let sums = route.windows.get(window);
@@ -134,32 +127,11 @@ fn canaries(page: &mut Page, name: &str, location: &str, route: &RouteSnapshot) 
     }
 }
 
-/// The pending of every route whose ledger was read. What is in no good reading is absent, not zero.
+/// The pending of every route that is in a good reading.
 fn pending(page: &mut Page, snapshot: &Snapshot) {
-    let mut joined: BTreeMap<&str, RoutePending> = BTreeMap::new();
-    for (ledger, known) in &snapshot.ledgers {
-        let Some(reading) = known.pending.as_ref().filter(|reading| !reading.truncated) else { continue };
-        let of_this = |(_, route): &(&RouteName, &RouteSnapshot)| {
-            route.facts.pending_ledger.as_ref() == Some(ledger)
-        };
-        for (name, _) in snapshot.routes.iter().filter(of_this) {
-            joined.entry(name.as_str()).or_default().absorb(&RoutePending::drained());
-        }
-        for (name, counts) in &reading.routes {
-            // Only the configuration gives label values, whatever a reading says.
-            let name = if snapshot.routes.contains_key(name) { name.as_str() } else { OTHER_ROUTE };
-            joined.entry(name).or_default().absorb(counts);
-        }
-    }
-    for (name, counts) in joined {
-        let states = [
-            (PendingState::Scheduled, counts.scheduled),
-            (PendingState::Unattempted, counts.unattempted),
-            (PendingState::Retrying, counts.retrying),
-            (PendingState::Unknown, counts.unknown),
-        ];
-        for (state, count) in states {
-            page.count(&f::LEDGER_PENDING, &[name, state.word()], count);
+    for (name, counts) in snapshot.pending() {
+        for state in PendingState::ALL {
+            page.count(&f::LEDGER_PENDING, &[name, state.word()], counts.in_state(state));
         }
         #[allow(clippy::cast_precision_loss, reason = "the bounds are small whole numbers")]
         let bounds = AGE_BOUNDS_SECONDS.iter().map(|bound| *bound as f64);
@@ -177,8 +149,8 @@ fn ledgers(page: &mut Page, snapshot: &Snapshot) {
         let labels = [name.as_str()];
         if let Some(reading) = &ledger.pending {
             page.time(&f::LEDGER_SNAPSHOT, &labels, Some(reading.as_of));
-            page.count(&f::LEDGER_FOLDED_ROUTES, &labels, reading.folded);
-            page.flag(&f::LEDGER_TRUNCATED, &labels, reading.truncated);
+            page.count(&f::LEDGER_FOLDED_ROUTES, &labels, reading.at_least().folded_rows);
+            page.flag(&f::LEDGER_TRUNCATED, &labels, reading.is_truncated());
         }
         if let Some(can_write) = ledger.role_can_write {
             page.flag(&f::LEDGER_ROLE_CAN_WRITE, &labels, can_write);

@@ -63,12 +63,8 @@ impl HealthServer {
                 // The sender gone is a stop too.
                 let _ = stopped.await;
             };
-            let served = runtime.block_on(bounded::serve(
-                self.listener,
-                router(self.progress),
-                LIMITS,
-                stopped,
-            ));
+            let served =
+                runtime.block_on(bounded::serve(self.listener, router(self.progress), LIMITS, stopped));
             if let Err(error) = served {
                 tracing::error!(event = "health_failed", %error, "the probes can't be answered");
             }

@@ -2,14 +2,15 @@
 
 use crate::{
     catalog::{
-        bounds::{AGE_BOUNDS_SECONDS, CANARY_WINDOWS},
-        labels::{LoopName, VolumeClass, Window},
+        bounds::CANARY_WINDOWS,
+        labels::{LoopName, OTHER_ROUTE, VolumeClass, Window},
     },
     config::{self, Config},
     domain::{
         disagreement::Disagreement,
         failure_evidence::Stream,
         following::Stopped,
+        pending::{PendingSnapshot, RoutePending},
         route::{Channel, Location, RouteName},
         verdict::{Class, Verdict},
     },
@@ -155,87 +156,37 @@ pub struct RouteFacts {
     pub interval: Duration,
     /// How much goes over it. `Low` until customers' numbers say otherwise.
     pub volume_class: VolumeClass,
-    /// The ledger that has its pending, by name.
-    pub pending_ledger: Option<String>,
 }
 
 /// What the newest good reading of a ledger gave, and what is known of the ledger itself.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct LedgerSnapshot {
-    /// The newest good reading of the pending.
-    pub pending: Option<PendingReading>,
+    /// The newest good reading of the pending. It stays when a later reading fails: its time says how old it is.
+    pub pending: Option<PendingSnapshot>,
     /// Whether the role could write.
     pub role_can_write: Option<bool>,
     /// How far its replica is behind.
     pub lag: Option<Duration>,
 }
 
-/// One good reading of a ledger's pending.
-#[derive(Clone, Debug, PartialEq)]
-pub struct PendingReading {
-    /// As of when, on our clock.
-    pub as_of: DateTime<Utc>,
-    /// By route, `other` among them where rows were folded. A configured route of this ledger that is missing has none pending.
-    pub routes: BTreeMap<RouteName, RoutePending>,
-    /// Notifications of routes that are not configured.
-    pub folded: u64,
-    /// Whether it was cut at its row limit: no count in it is then known.
-    pub truncated: bool,
-}
-
-/// The pending of one route. The default is a drained one.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct RoutePending {
-    /// Not due yet.
-    pub scheduled: u64,
-    /// Due, and never tried.
-    pub unattempted: u64,
-    /// Tried, and to be tried again.
-    pub retrying: u64,
-    /// With a newest attempt that nobody knows the outcome of.
-    pub unknown: u64,
-    /// Ages of those that are due: how many fall in each bucket of `AGE_BOUNDS_SECONDS` (not cumulated), the last is beyond all bounds.
-    pub ages: [u64; AGE_BOUNDS_SECONDS.len() + 1],
-    /// The sum of those ages, in seconds.
-    pub age_sum_seconds: f64,
-    /// How many are past the route's deadline; nothing where the route has none.
-    pub over_deadline: Option<u64>,
-    /// The due time of the oldest that is due.
-    pub oldest_due: Option<DateTime<Utc>>,
-    /// The due time of the oldest whose newest attempt is unknown.
-    pub oldest_unknown: Option<DateTime<Utc>>,
-}
-
-impl RoutePending {
-    /// A route that is configured and has none pending: drained is explicit.
-    pub fn drained() -> Self {
-        Self { over_deadline: Some(0), ..Self::default() }
-    }
-
-    /// Joins what another ledger has pending under the same name.
-    pub fn absorb(&mut self, other: &Self) {
-        self.scheduled += other.scheduled;
-        self.unattempted += other.unattempted;
-        self.retrying += other.retrying;
-        self.unknown += other.unknown;
-        self.ages.iter_mut().zip(other.ages).for_each(|(mine, theirs)| *mine += theirs);
-        self.age_sum_seconds += other.age_sum_seconds;
-        self.over_deadline = match (self.over_deadline, other.over_deadline) {
-            (Some(a), Some(b)) => Some(a + b),
-            (a, b) => a.or(b),
-        };
-        self.oldest_due = earlier(self.oldest_due, other.oldest_due);
-        self.oldest_unknown = earlier(self.oldest_unknown, other.oldest_unknown);
-    }
-}
-
-fn earlier(a: Option<DateTime<Utc>>, b: Option<DateTime<Utc>>) -> Option<DateTime<Utc>> {
-    a.into_iter().chain(b).min()
+/// Joins what two ledgers have pending under one name.
+fn join(mine: &mut RoutePending, theirs: &RoutePending) {
+    mine.scheduled += theirs.scheduled;
+    mine.unattempted += theirs.unattempted;
+    mine.retrying += theirs.retrying;
+    mine.unknown += theirs.unknown;
+    mine.refused_times += theirs.refused_times;
+    mine.ages.iter_mut().zip(theirs.ages).for_each(|(mine, theirs)| *mine += theirs);
+    mine.age_sum_seconds += theirs.age_sum_seconds;
+    mine.over_deadline = mine.over_deadline.into_iter().chain(theirs.over_deadline).reduce(|a, b| a + b);
+    let earlier = |a: Option<DateTime<Utc>>, b: Option<DateTime<Utc>>| a.into_iter().chain(b).min();
+    mine.oldest_due = earlier(mine.oldest_due, theirs.oldest_due);
+    mine.oldest_unknown = earlier(mine.oldest_unknown, theirs.oldest_unknown);
 }
 
 impl RouteFacts {
     /// The facts of a configured route, whose schedule has this interval.
-    pub fn of(route: &config::model::Route, interval: Duration, pending_ledger: Option<String>) -> Self {
+    pub fn of(route: &config::model::Route, interval: Duration) -> Self {
         Self {
             channel: route.channel,
             provider: route.provider.clone(),
@@ -243,7 +194,6 @@ impl RouteFacts {
             objective: route.objective_percent / 100.0,
             interval,
             volume_class: VolumeClass::Low,
-            pending_ledger,
         }
     }
 }
@@ -276,12 +226,8 @@ impl Snapshot {
         configuration: Configuration,
         interval: impl Fn(&config::model::Route) -> Duration,
     ) -> Self {
-        let pending_of = |route: &config::model::Route| {
-            let name = route.ledger.as_ref()?;
-            config.ledgers.get(name)?.pending.as_ref().map(|_| name.clone())
-        };
         let routes = config.routes.iter().map(|route| {
-            let facts = RouteFacts::of(route, interval(route), pending_of(route));
+            let facts = RouteFacts::of(route, interval(route));
             (route.full_name(), RouteSnapshot::new(facts))
         });
         let ledgers = config.ledgers.keys().cloned().map(Observer::Ledger);
@@ -294,5 +240,21 @@ impl Snapshot {
             configuration,
             ..Self::default()
         }
+    }
+
+    /// Everybody's pending by the label of its route, over all ledgers. A route that is in no reading, or in one that was cut at
+    /// its row limit, or that is no longer configured, is not there: absent, not zero.
+    pub fn pending(&self) -> BTreeMap<&str, RoutePending> {
+        let mut joined: BTreeMap<&str, RoutePending> = BTreeMap::new();
+        let readings = self.ledgers.values().filter_map(|ledger| ledger.pending.as_ref());
+        for figures in readings.filter_map(PendingSnapshot::exact) {
+            for name in self.routes.keys() {
+                if let Some(pending) = figures.routes.get(name) {
+                    join(joined.entry(name.as_str()).or_default(), pending);
+                }
+            }
+            join(joined.entry(OTHER_ROUTE).or_default(), &figures.other);
+        }
+        joined
     }
 }

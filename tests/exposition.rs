@@ -1,0 +1,458 @@
+//! What is on `/metrics`: clean, complete, bounded, and exactly what the catalog says.
+
+#[path = "common/http.rs"]
+mod http;
+#[path = "common/scrape.rs"]
+mod scrape;
+
+use chrono::{DateTime, TimeDelta, Utc};
+use delivery_canary::{
+    catalog::{
+        FAMILIES, Label, Values,
+        bounds::{CANARY_WINDOWS, SERIES_PER_ROUTE, stage_bounds},
+        families::PROCESS_FAMILIES,
+        family,
+        labels::{GuardReason, LoopName, ReceiptResult, Stage, SubmissionLabel},
+        reference,
+    },
+    config::Config,
+    domain::{
+        disagreement::Disagreement,
+        failure_evidence::Stream,
+        following::Stopped,
+        pending::{PendingRow, PendingSnapshot, Tried},
+        route::{Channel, RouteName},
+        verdict::{Class, Verdict},
+    },
+    exposition::{
+        collector::registry,
+        server::{MetricsServer, render},
+    },
+    monitor::{
+        counters::Counters,
+        snapshot::{Clock, Configuration, Snapshot, SnapshotCell},
+    },
+};
+use proptest::prelude::*;
+use scrape::{Scrape, promtool_accepts};
+use serde_json::json;
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    io::Write,
+    net::TcpStream,
+    sync::Arc,
+    time::Duration,
+};
+
+const FULL: &str = "webhook/receipts";
+
+fn instant(seconds: i64) -> DateTime<Utc> {
+    DateTime::from_timestamp(1_790_000_000 + seconds, 0).unwrap()
+}
+
+fn config(names: &[&str], provider: &str) -> Config {
+    let routes: Vec<_> = names
+        .iter()
+        .map(|name| {
+            json!({
+                "channel": "webhook", "name": name, "provider": provider, "schedule": {"every": "5m"}, "deadline": "60s",
+                "acceptance": "api", "recipients": ["https://canary.invalid"], "hourly_cap": 20,
+                "receipt": {"receiver": "hook"}, "ledger": "main",
+            })
+        })
+        .collect();
+    let column = |name: &str| json!({ "sql": "select 1", "columns": { "notification_id": name } });
+    serde_json::from_value(json!({
+        "location": "zurich",
+        "store": {"sqlite": {"path": "canary.db"}},
+        "acceptances": {},
+        "receivers": {"hook": {"webhook": {
+            "listen": "127.0.0.1:0", "public_url": "http://localhost", "token_secrets": ["0123456789abcdef"],
+        }}},
+        "ledgers": {"main": {"database": {"sqlite": {"path": "ledger.db"}}, "lookup": column("id"), "statuses": {}}},
+        "routes": routes,
+    }))
+    .unwrap()
+}
+
+/// A monitor's cell and counts, before its first look.
+struct Bench {
+    cell: Arc<SnapshotCell>,
+    counters: Arc<Counters>,
+    registry: prometheus::Registry,
+}
+
+impl Bench {
+    fn new(config: &Config) -> Self {
+        let cell = Arc::new(SnapshotCell::new(first(config)));
+        let counters = Arc::new(Counters::default());
+        configure(&counters, config);
+        let registry = registry(Arc::clone(&cell), Arc::clone(&counters)).unwrap();
+        Self { cell, counters, registry }
+    }
+
+    fn page(&self) -> String {
+        render(&self.registry).unwrap()
+    }
+
+    fn scrape(&self) -> Scrape {
+        Scrape::read(&self.page()).unwrap()
+    }
+}
+
+fn first(config: &Config) -> Snapshot {
+    Snapshot::of_configuration(config, Configuration::default(), |_| Duration::from_secs(300))
+}
+
+fn configure(counters: &Counters, config: &Config) {
+    counters.configure(
+        config.routes.iter().map(|r| (r.full_name(), r.deadline.get())),
+        config.ledgers.keys().cloned(),
+        config.receivers.keys().cloned(),
+    );
+}
+
+fn reading(config: &Config, truncated: bool) -> PendingSnapshot {
+    let deadlines: BTreeMap<_, _> = config.routes.iter().map(|r| (r.full_name(), r.deadline.get())).collect();
+    let row = |route: Option<&str>, age: i64, tried, count| PendingRow {
+        route: route.map(RouteName::from_text),
+        due: Some(instant(-age)),
+        tried,
+        count,
+    };
+    let rows = [
+        row(Some(FULL), 10, Tried::Never, 4),
+        row(Some(FULL), 90, Tried::WillRetry, 3),
+        row(Some(FULL), 400_000, Tried::OutcomeUnknown, 1),
+        row(Some(FULL), -60, Tried::Never, 2),
+        row(None, 700, Tried::OutcomeUnknown, 5),
+    ];
+    PendingSnapshot::fold(instant(0), &deadlines, rows, 0, truncated)
+}
+
+/// A snapshot in which everything that may be absent is there.
+fn full(config: &Config) -> Snapshot {
+    let mut snapshot = first(config);
+    snapshot.taken_at = Some(instant(0));
+    snapshot.store_up = true;
+    snapshot.observers.values_mut().for_each(|up| *up = true);
+    snapshot.loops = LoopName::ALL.map(|name| (name, instant(0))).into();
+    snapshot.clock_skew =
+        [(Clock::Store, TimeDelta::milliseconds(-1_500)), (Clock::Ledger("main".into()), TimeDelta::zero())]
+            .into();
+    snapshot.configuration =
+        Configuration { hash: u64::MAX, last_reload_successful: true, last_reload_success: Some(instant(0)) };
+    let ledger = snapshot.ledgers.get_mut("main").unwrap();
+    ledger.pending = Some(reading(config, false));
+    ledger.role_can_write = Some(false);
+    ledger.lag = Some(Duration::from_millis(250));
+    for route in snapshot.routes.values_mut() {
+        let failing = Stream {
+            value: 2.5,
+            failing_since: Some(instant(-600)),
+            newest_failure: Some(instant(0)),
+            consecutive: 3,
+        };
+        route.arrives = failing;
+        route.in_time = failing;
+        route.newest_submission = Some(instant(0));
+        route.newest_arrival = Some(instant(-700));
+        route.oldest_in_flight = Some(instant(-30));
+        route.in_flight = 2;
+        route.stopped_at = Some(Stopped::Provider);
+        route.windows = CANARY_WINDOWS.iter().map(|w| (*w, Class::ALL.map(|c| (c, 7)).into())).collect();
+        route.verdicts = Verdict::ALL.map(|v| (v, 3)).into();
+        route.disagreements = Disagreement::ALL.map(|d| (d, 1)).into();
+    }
+    snapshot
+}
+
+fn full_bench() -> (Config, Bench) {
+    let config = config(&["receipts"], "acme");
+    let bench = Bench::new(&config);
+    bench.cell.publish(full(&config));
+    let route = RouteName::new(Channel::Webhook, "receipts");
+    let counters = bench.counters.route(&route).unwrap();
+    counters.submissions(SubmissionLabel::Unknown).inc();
+    counters.guard_refusals(GuardReason::MailAddress).inc();
+    for millis in [1, 5_999, 60_000, 75_001, 9_000_000] {
+        bench.counters.observe_stage(&route, Stage::Receipt, TimeDelta::milliseconds(millis));
+    }
+    bench.counters.observe_stage(&route, Stage::FirstAttempt, TimeDelta::milliseconds(-300_000));
+    bench.counters.receiver("hook").unwrap().results(ReceiptResult::Forged).raise_to(9);
+    bench.counters.ledger("main").unwrap().read_seconds.observe(Duration::from_millis(30));
+    (config, bench)
+}
+
+#[test]
+fn promtool_finds_nothing_on_a_full_a_first_and_an_empty_page() {
+    let (config, bench) = full_bench();
+    let empty = Bench::new(&config);
+    empty.cell.publish(Snapshot::default());
+    for page in [bench.page(), Bench::new(&config).page(), empty.page()] {
+        promtool_accepts(&page);
+        Scrape::read(&page).unwrap();
+    }
+}
+
+#[test]
+fn the_page_and_the_catalog_have_the_same_names_labels_and_kinds() {
+    let (_, bench) = full_bench();
+    let scrape = bench.scrape();
+    let exported: BTreeSet<_> = scrape.kinds.keys().map(String::as_str).collect();
+    let known: BTreeSet<_> = FAMILIES.iter().map(|f| f.name).chain(PROCESS_FAMILIES).collect();
+    assert_eq!(exported, known);
+    for family in FAMILIES {
+        assert_eq!(scrape.kinds[family.name], family.kind.word(), "{}", family.name);
+        let names: BTreeSet<_> = family.labels.iter().map(|label| label.name()).collect();
+        assert_eq!(names.len(), family.labels.len(), "{} has a label twice", family.name);
+        for labels in scrape.label_sets(family.name) {
+            assert_eq!(labels.keys().map(String::as_str).collect::<BTreeSet<_>>(), names, "{}", family.name);
+            for label in family.labels {
+                if let Values::Words(words) = label.values() {
+                    let value = labels[label.name()].as_str();
+                    assert!(words.contains(&value), "{value} is no {} of {}", label.name(), family.name);
+                }
+            }
+        }
+    }
+}
+
+/// Every label set of a family that exists before anything was looked at: the product of its labels' words, for what is configured.
+fn expected_at_first(labels: &[Label]) -> BTreeSet<BTreeMap<String, String>> {
+    let mut sets = BTreeSet::from([BTreeMap::new()]);
+    for label in labels {
+        let values = match (label, label.values()) {
+            (Label::Channel, _) => vec!["webhook"],
+            (Label::VolumeClass, _) => vec!["low"],
+            (_, Values::Words(words)) => words,
+            (Label::Route, _) => vec![FULL],
+            (Label::Location, _) => vec!["zurich"],
+            (Label::Provider, _) => vec!["acme"],
+            (Label::Ledger, _) => vec!["main"],
+            (Label::Receiver, _) => vec!["hook"],
+            (Label::Observer, _) => vec!["ledger/main", "receiver/hook"],
+            (Label::Version, _) => vec![env!("CARGO_PKG_VERSION")],
+            (Label::Revision, _) => vec![delivery_canary::exposition::collector::REVISION],
+            (other, _) => panic!("{other:?} is in no family that is always there"),
+        };
+        let with = |set: &BTreeMap<String, String>, value: &str| {
+            set.clone().into_iter().chain([(label.name().to_owned(), value.to_owned())]).collect()
+        };
+        sets = sets
+            .iter()
+            .flat_map(|set| values.iter().map(move |v| with(set, v)).collect::<Vec<_>>())
+            .collect();
+    }
+    sets
+}
+
+#[test]
+fn trial_03_every_series_that_may_not_be_absent_is_there_at_the_first_scrape() {
+    let scrape = Bench::new(&config(&["receipts"], "acme")).scrape();
+    for family in FAMILIES {
+        let expected = match family.absent_when {
+            None => expected_at_first(family.labels),
+            Some(_) => BTreeSet::new(),
+        };
+        assert_eq!(scrape.label_sets(family.name), expected, "{}", family.name);
+    }
+    assert_eq!(scrape.value("delivery_monitor_store_up", &[]), Some(0.0));
+    let unseen = scrape.value("delivery_monitor_observer_up", &[("observer", "receiver/hook")]);
+    assert_eq!(unseen, Some(0.0), "what was never looked at is not up");
+}
+
+#[test]
+fn a_route_stays_within_its_series() {
+    let (_, bench) = full_bench();
+    let series = bench.scrape().with_label("route", FULL);
+    let catalog: usize = FAMILIES.iter().map(|family| family.series_per_route()).sum();
+    assert_eq!(series, catalog, "the catalog counts as the page does");
+    assert!(series <= SERIES_PER_ROUTE, "{series} series, the limit is {SERIES_PER_ROUTE}");
+}
+
+#[test]
+fn a_hundred_thousand_texts_leave_the_number_of_series_unchanged() {
+    let (config, bench) = full_bench();
+    let before = bench.scrape().samples.len();
+    let deadlines = config.routes.iter().map(|r| (r.full_name(), r.deadline.get())).collect();
+    let text = |n: u32| format!("error {n}: \"connection to 10.0.0.{n}\"\n refused");
+    let rows = (0..100_000).map(|n| PendingRow {
+        route: Some(RouteName::from_text(text(n))),
+        due: Some(instant(-i64::from(n))),
+        tried: Tried::WillRetry,
+        count: 1,
+    });
+    let mut snapshot = full(&config);
+    snapshot.ledgers.get_mut("main").unwrap().pending =
+        Some(PendingSnapshot::fold(instant(0), &deadlines, rows, 0, false));
+    for n in 0..100_000 {
+        let route = RouteName::from_text(text(n));
+        assert!(bench.counters.route(&route).is_none());
+        assert!(bench.counters.receiver(&text(n)).is_none());
+        bench.counters.observe_stage(&route, Stage::Receipt, TimeDelta::seconds(1));
+    }
+    bench.cell.publish(snapshot);
+    let scrape = bench.scrape();
+    // The route `webhook/receipts` is drained now and has no oldest times: `other` had them before and still has an oldest.
+    let gone = 2 + 1;
+    assert_eq!(scrape.samples.len(), before - gone);
+    let folded = scrape.value("delivery_ledger_pending", &[("route", "other"), ("state", "retrying")]);
+    assert_eq!(folded, Some(100_000.0));
+}
+
+#[test]
+fn trial_30_a_route_that_is_removed_leaves_nothing_and_one_that_stays_keeps_its_counts() {
+    let before = config(&["receipts", "old"], "acme");
+    let bench = Bench::new(&before);
+    bench.cell.publish(full(&before));
+    let stays = RouteName::new(Channel::Webhook, "receipts");
+    let goes = RouteName::new(Channel::Webhook, "old");
+    for route in [&stays, &goes] {
+        bench.counters.route(route).unwrap().submissions(SubmissionLabel::Accepted).add(5);
+    }
+    let held = bench.counters.route(&goes).unwrap();
+    let after = config(&["receipts"], "acme");
+    let mut snapshot = full(&after);
+    // The newest reading of the ledger may be older than the reload.
+    snapshot.ledgers.get_mut("main").unwrap().pending = Some(reading(&before, false));
+    configure(&bench.counters, &after);
+    bench.cell.publish(snapshot);
+    held.missed_slots.inc();
+    let scrape = bench.scrape();
+    assert_eq!(scrape.with_label("route", goes.as_str()), 0);
+    let kept = [("route", stays.as_str()), ("result", "accepted")];
+    assert_eq!(scrape.value("delivery_canary_submissions_total", &kept), Some(5.0));
+}
+
+#[test]
+fn trial_28_drained_is_explicit_and_what_was_not_read_or_was_cut_is_absent() {
+    let config = config(&["receipts"], "acme");
+    let bench = Bench::new(&config);
+    let state = [("route", FULL), ("state", "retrying")];
+    assert_eq!(bench.scrape().value("delivery_ledger_pending", &state), None, "never read");
+    let mut snapshot = full(&config);
+    let deadlines = config.routes.iter().map(|r| (r.full_name(), r.deadline.get())).collect();
+    snapshot.ledgers.get_mut("main").unwrap().pending =
+        Some(PendingSnapshot::fold(instant(0), &deadlines, [], 0, false));
+    bench.cell.publish(snapshot.clone());
+    let scrape = bench.scrape();
+    assert_eq!(scrape.value("delivery_ledger_pending", &state), Some(0.0), "drained");
+    assert_eq!(scrape.value("delivery_ledger_pending_over_deadline", &[("route", FULL)]), Some(0.0));
+    let oldest = scrape.value("delivery_ledger_oldest_pending_due_timestamp_seconds", &[("route", FULL)]);
+    assert_eq!(oldest, None, "the oldest age does not stay after the queue has drained");
+    snapshot.ledgers.get_mut("main").unwrap().pending = Some(reading(&config, true));
+    bench.cell.publish(snapshot);
+    let scrape = bench.scrape();
+    assert_eq!(scrape.value("delivery_ledger_pending", &state), None, "cut");
+    assert_eq!(scrape.value("delivery_ledger_truncated", &[("ledger", "main")]), Some(1.0));
+}
+
+#[test]
+fn values_are_those_of_the_snapshot() {
+    let (_, bench) = full_bench();
+    let scrape = bench.scrape();
+    let here =
+        |more: &[(&'static str, &'static str)]| [&[("route", FULL), ("location", "zurich")], more].concat();
+    let stopped = |stage| scrape.value("delivery_canary_stopped_at", &here(&[("stage", stage)]));
+    assert_eq!((stopped("provider"), stopped("sink")), (Some(1.0), Some(0.0)));
+    let window = here(&[("window", "30d"), ("class", "bad")]);
+    assert_eq!(scrape.value("delivery_canary_window", &window), Some(7.0));
+    let since = here(&[("question", "in_time")]);
+    let since = scrape.value("delivery_canary_failing_since_timestamp_seconds", &since);
+    assert_eq!(since, Some(1_790_000_000.0 - 600.0));
+    assert_eq!(scrape.value("delivery_monitor_clock_skew_seconds", &[("against", "store")]), Some(-1.5));
+    let age = |le| scrape.value("delivery_ledger_pending_age_seconds_bucket", &[("route", FULL), ("le", le)]);
+    assert_eq!(
+        (age("15"), age("120"), age("259200"), age("+Inf")),
+        (Some(4.0), Some(7.0), Some(7.0), Some(8.0))
+    );
+    assert_eq!(scrape.value("delivery_ledger_pending_over_deadline", &[("route", FULL)]), Some(4.0));
+    let stage = |le| {
+        scrape.value(
+            "delivery_canary_stage_seconds_bucket",
+            &[("route", FULL), ("stage", "receipt"), ("le", le)],
+        )
+    };
+    assert_eq!((stage("6"), stage("75"), stage("+Inf")), (Some(2.0), Some(3.0), Some(5.0)));
+    // Trial 22: a negative duration enters no histogram, and is counted.
+    let first =
+        scrape.value("delivery_canary_stage_seconds_count", &[("route", FULL), ("stage", "first_attempt")]);
+    let negative = scrape.value("delivery_monitor_negative_stages_total", &[("stage", "first_attempt")]);
+    assert_eq!((first, negative), (Some(0.0), Some(1.0)));
+}
+
+proptest! {
+    #[test]
+    fn no_text_of_the_configuration_breaks_the_page(provider in any::<String>()) {
+        let config = config(&["receipts"], &provider);
+        let bench = Bench::new(&config);
+        let scrape = Scrape::read(&bench.page()).unwrap();
+        let labels = [("route", FULL), ("channel", "webhook"), ("provider", provider.as_str()), ("volume_class", "low")];
+        prop_assert_eq!(scrape.value("delivery_route_info", &labels), Some(1.0));
+    }
+
+    #[test]
+    fn the_top_finite_bound_is_above_the_deadline(millis in 1u64..=90 * 86_400_000) {
+        let deadline = Duration::from_millis(millis);
+        let bounds = stage_bounds(deadline);
+        prop_assert!(bounds.is_sorted_by(|a, b| a < b));
+        prop_assert!(bounds.last().unwrap() > &deadline.as_secs_f64());
+    }
+}
+
+#[test]
+fn the_catalog_is_in_order() {
+    for entry in FAMILIES {
+        let named = family(entry.name).unwrap();
+        assert!(std::ptr::eq(named, *entry), "{} is there twice", entry.name);
+        assert!(entry.help.ends_with('.'), "{}: the help is a sentence", entry.name);
+    }
+}
+
+#[test]
+fn the_reference_is_fresh() {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/docs/metrics.md");
+    let made = reference::render();
+    if std::env::var_os("UPDATE_GENERATED").is_some() {
+        std::fs::write(path, &made).unwrap();
+    }
+    let held = std::fs::read_to_string(path).unwrap_or_default();
+    assert!(held == made, "docs/metrics.md is stale: run this test with UPDATE_GENERATED=1");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_server_answers_get_only_and_slow_clients_hold_nobody_up() {
+    let (_, bench) = full_bench();
+    let server = MetricsServer::bind("127.0.0.1:0".parse().unwrap(), bench.registry.clone()).unwrap();
+    let address = server.local_addr().unwrap();
+    let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
+    let running = tokio::spawn(server.run(async {
+        let _ = stopped.await;
+    }));
+    let asked = tokio::task::spawn_blocking(move || {
+        // More than the limit: each sends half a head and then nothing.
+        let slow: Vec<_> = (0..100)
+            .map(|_| {
+                let mut stream = TcpStream::connect(address).unwrap();
+                stream.write_all(b"GET /metrics HTTP/1.1\r\nHos").unwrap();
+                stream
+            })
+            .collect();
+        let answer = http::get(address, "/metrics");
+        assert_eq!(answer.status, 200);
+        assert!(
+            answer.head.contains("content-type: text/plain; version=0.0.4; charset=utf-8"),
+            "{}",
+            answer.head
+        );
+        Scrape::read(&answer.body).unwrap();
+        assert_eq!(http::request(address, "POST", "/metrics").status, 405);
+        assert_eq!(http::get(address, "/").status, 404);
+        drop(slow);
+    });
+    asked.await.unwrap();
+    stop.send(()).unwrap();
+    running.await.unwrap().unwrap();
+    assert!(TcpStream::connect(address).is_err(), "a stopped server listens no more");
+}
