@@ -2,11 +2,11 @@
 
 use super::scalar::{Secret, Span};
 use schemars::JsonSchema;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use std::{collections::BTreeMap, path::PathBuf};
 
 /// An acceptance API. Exactly one kind is given.
-#[derive(Clone, Debug, PartialEq, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "snake_case")]
 pub enum Acceptance {
     /// An HTTP API that answers with a stable notification id.
@@ -14,7 +14,7 @@ pub enum Acceptance {
 }
 
 /// An HTTP request that asks the service to accept one notification, and how its answer is read.
-#[derive(Clone, Debug, PartialEq, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct HttpAcceptance {
     /// The HTTP method.
@@ -71,7 +71,7 @@ pub struct HttpAcceptance {
 }
 
 /// The HTTP methods that a submission may use.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "UPPERCASE")]
 pub enum Method {
     /// `POST`
@@ -81,7 +81,7 @@ pub enum Method {
 }
 
 /// Where the idempotency key goes.
-#[derive(Clone, Debug, PartialEq, Eq, Default, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Default, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "snake_case")]
 pub enum Idempotency {
     /// The API has none: an ambiguous submission is never repeated.
@@ -96,7 +96,7 @@ pub enum Idempotency {
 }
 
 /// Which answers mean accepted.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Accepted {
     /// The statuses.
@@ -114,7 +114,7 @@ impl Default for Accepted {
 }
 
 /// A condition on the JSON of an answer.
-#[derive(Clone, Debug, PartialEq, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct JsonCondition {
     /// JSON pointer.

@@ -2,11 +2,11 @@
 
 use super::scalar::{Secret, Span};
 use schemars::JsonSchema;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use std::{collections::BTreeMap, path::PathBuf};
 
 /// A ledger: a database of the target's, read and never written.
-#[derive(Clone, Debug, PartialEq, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Ledger {
     /// The database.
@@ -36,7 +36,7 @@ pub struct Ledger {
 }
 
 /// Where a ledger is.
-#[derive(Clone, Debug, PartialEq, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "snake_case")]
 pub enum LedgerDatabase {
     /// PostgreSQL, by a URL such as `postgres://canary:${PASSWORD}@host/db`.
@@ -46,7 +46,7 @@ pub enum LedgerDatabase {
 }
 
 /// A PostgreSQL ledger.
-#[derive(Clone, Debug, PartialEq, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct PostgresLedger {
     /// The URL.
@@ -57,7 +57,7 @@ pub struct PostgresLedger {
 }
 
 /// An SQLite ledger.
-#[derive(Clone, Debug, PartialEq, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct SqliteLedger {
     /// The file.
@@ -68,7 +68,7 @@ pub struct SqliteLedger {
 ///
 /// It binds `:ids` (notification ids) or `:keys` (idempotency keys), and `:limit`. It gives a row for each attempt of
 /// each notification found, and one row with a NULL attempt for a notification without any.
-#[derive(Clone, Debug, PartialEq, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct LookupQuery {
     /// The SQL, with its named parameters.
@@ -78,7 +78,7 @@ pub struct LookupQuery {
 }
 
 /// The columns of the lookup.
-#[derive(Clone, Debug, PartialEq, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct LookupColumns {
     /// The notification id.
@@ -109,7 +109,7 @@ pub struct LookupColumns {
 /// The query for everybody's pending notifications.
 ///
 /// It binds `:now` and `:limit`. It gives one row for each pending notification (`due_at`, no `count`), or counts by due time.
-#[derive(Clone, Debug, PartialEq, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct PendingQuery {
     /// The SQL, with its named parameters.
@@ -121,7 +121,7 @@ pub struct PendingQuery {
 }
 
 /// The columns of the pending query.
-#[derive(Clone, Debug, PartialEq, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct PendingColumns {
     /// The service's word for the route.
@@ -141,7 +141,7 @@ pub struct PendingColumns {
 }
 
 /// A column of a result: its name, or its name and its type where the type can't be read off it.
-#[derive(Clone, Debug, PartialEq, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(untagged)]
 pub enum Column {
     /// The name alone.
@@ -161,7 +161,7 @@ impl Column {
 }
 
 /// A column whose type is declared.
-#[derive(Clone, Debug, PartialEq, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct TypedColumn {
     /// The name in the result.
@@ -174,7 +174,7 @@ pub struct TypedColumn {
 }
 
 /// How a ledger writes a time.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum TimeForm {
     /// A timestamp without zone that holds UTC.
@@ -190,7 +190,7 @@ pub enum TimeForm {
 }
 
 /// What a ledger's word means: the outcome of an attempt or the disposition of a notification.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Meaning {
     /// The provider took it: terminal.

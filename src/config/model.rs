@@ -12,11 +12,11 @@ use crate::domain::{
 };
 use chrono::{DateTime, Utc};
 use schemars::JsonSchema;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use std::{collections::BTreeMap, net::SocketAddr, path::PathBuf};
 
 /// The whole configuration of one process.
-#[derive(Clone, Debug, PartialEq, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Config {
     /// The name of this place of observation. Replicas share it. It can be set by `--location` too.
@@ -55,12 +55,14 @@ pub struct Config {
 }
 
 /// The monitor's own listeners. Each has a port of its own.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Listeners {
     /// `/metrics`.
+    #[schemars(extend("format" = "socket-address"))]
     pub metrics: SocketAddr,
     /// `/startup`, `/ready` and `/live`.
+    #[schemars(extend("format" = "socket-address"))]
     pub health: SocketAddr,
 }
 
@@ -74,7 +76,7 @@ impl Default for Listeners {
 }
 
 /// The monitor's own durable state. Exactly one kind is given.
-#[derive(Clone, Debug, PartialEq, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "snake_case")]
 pub enum StoreConfig {
     /// A file of the monitor's own, for one process.
@@ -84,7 +86,7 @@ pub enum StoreConfig {
 }
 
 /// An SQLite store.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct SqliteStore {
     /// The file. It is made when it isn't there; its folder must be.
@@ -92,7 +94,7 @@ pub struct SqliteStore {
 }
 
 /// A PostgreSQL store.
-#[derive(Clone, Debug, PartialEq, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct PostgresStore {
     /// The URL, such as `postgres://canary:${PASSWORD}@host/db`.
@@ -103,7 +105,7 @@ pub struct PostgresStore {
 }
 
 /// How long things are kept.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Retention {
     /// Canaries with their events. At least twice the longest `follow_for`.
@@ -126,7 +128,7 @@ impl Default for Retention {
 }
 
 /// Logging.
-#[derive(Clone, Debug, PartialEq, Eq, Default, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Default, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Log {
     /// The least severe level that is written.
@@ -136,7 +138,7 @@ pub struct Log {
 }
 
 /// The levels of the log.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 #[allow(missing_docs)]
 pub enum LogLevel {
@@ -149,7 +151,7 @@ pub enum LogLevel {
 }
 
 /// The forms of the log.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum LogFormat {
     /// One JSON object a line.
@@ -160,7 +162,7 @@ pub enum LogFormat {
 }
 
 /// A path through the service that is measured.
-#[derive(Clone, Debug, PartialEq, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Route {
     /// The channel.
@@ -226,7 +228,7 @@ impl Route {
 }
 
 /// When canaries go out: by cron expression, or at an interval.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "snake_case")]
 pub enum ScheduleConfig {
     /// At an interval, counted from 1970.
@@ -236,7 +238,7 @@ pub enum ScheduleConfig {
 }
 
 /// A cron expression.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct CronConfig {
     /// Five fields, as Kubernetes reads them, or `@hourly` and its kin.
@@ -247,7 +249,7 @@ pub struct CronConfig {
 }
 
 /// Canaries that are sent while there is evidence of failure.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Confirmations {
     /// Their interval.
@@ -263,7 +265,7 @@ impl Default for Confirmations {
 }
 
 /// How failures are weighed: the capped cumulative sum of docs/ARCHITECTURE.md.
-#[derive(Clone, Debug, PartialEq, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct EvidenceConfig {
     /// The healthy failure rate; half of the error budget when absent.
@@ -283,7 +285,7 @@ impl Default for EvidenceConfig {
 }
 
 /// Control arms.
-#[derive(Clone, Debug, PartialEq, Eq, Default, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Default, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Controls {
     /// Straight to the sink.
@@ -293,7 +295,7 @@ pub struct Controls {
 }
 
 /// One control arm: a submission past the service.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ControlArm {
     /// The acceptance by which it is submitted, by name.
@@ -303,7 +305,7 @@ pub struct ControlArm {
 }
 
 /// How many locations must fail before a page.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum PageOn {
     /// More than half.
@@ -314,7 +316,7 @@ pub enum PageOn {
 }
 
 /// Planned work on some routes.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct MaintenanceWindow {
     /// The routes, by full name; empty: all.

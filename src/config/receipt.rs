@@ -2,11 +2,11 @@
 
 use super::scalar::{Secret, Span};
 use schemars::JsonSchema;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use std::{net::SocketAddr, path::PathBuf};
 
 /// A sink of canaries. Exactly one kind is given.
-#[derive(Clone, Debug, PartialEq, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "snake_case")]
 pub enum Receiver {
     /// An HTTP listener of ours to which the service delivers webhooks.
@@ -14,10 +14,11 @@ pub enum Receiver {
 }
 
 /// An HTTP listener of ours.
-#[derive(Clone, Debug, PartialEq, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct WebhookReceiver {
     /// The address it listens on.
+    #[schemars(extend("format" = "socket-address"))]
     pub listen: SocketAddr,
     /// The address by which the service reaches it. `{{callback_url}}` in a request body is this, plus the token.
     /// Signed messages that we send to ourselves go through it too: while none arrives, a missing receipt proves nothing.
@@ -45,7 +46,7 @@ pub struct WebhookReceiver {
 }
 
 /// How the sender of a webhook proves itself.
-#[derive(Clone, Debug, PartialEq, Default, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Default, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "snake_case")]
 pub enum Sender {
     /// Only by the token that the canary carries.
@@ -58,7 +59,7 @@ pub enum Sender {
 }
 
 /// A header that carries a shared secret.
-#[derive(Clone, Debug, PartialEq, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct SharedSecret {
     /// The header's name.
@@ -68,7 +69,7 @@ pub struct SharedSecret {
 }
 
 /// Standard Webhooks verification.
-#[derive(Clone, Debug, PartialEq, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct StandardWebhooks {
     /// The secrets of which one must have signed (`whsec_...` or base64).
@@ -79,7 +80,7 @@ pub struct StandardWebhooks {
 }
 
 /// Where and how a route's canaries arrive.
-#[derive(Clone, Debug, PartialEq, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct RouteReceipt {
     /// The receiver, by name.
@@ -96,7 +97,7 @@ pub struct RouteReceipt {
 }
 
 /// Where the token stands.
-#[derive(Clone, Debug, PartialEq, Eq, Default, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Default, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "snake_case")]
 pub enum TokenIn {
     /// The last segment of the path, as `{{callback_url}}` has it.
@@ -109,7 +110,7 @@ pub enum TokenIn {
 }
 
 /// A place in a webhook.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "snake_case")]
 pub enum Place {
     /// A header, by name.
@@ -121,7 +122,7 @@ pub enum Place {
 }
 
 /// The word `whole`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Whole {
     /// All of it.
@@ -129,7 +130,7 @@ pub enum Whole {
 }
 
 /// One expectation of the content. All that is given must hold; at least one thing is.
-#[derive(Clone, Debug, PartialEq, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Expectation {
     /// Its name: lower case letters, digits and hyphens, at most 40.

@@ -150,6 +150,13 @@ impl<'de> Deserialize<'de> for Secret {
     }
 }
 
+impl Serialize for Secret {
+    /// Never the secret: what is written out is for a reference or a hash that others may see.
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str("[secret]")
+    }
+}
+
 impl JsonSchema for Secret {
     fn schema_name() -> Cow<'static, str> {
         "Secret".into()

@@ -1,0 +1,150 @@
+//! Where faults are collected while a configuration is read.
+
+use super::{
+    fault::{Fault, shown},
+    interpolate::is_bare_reference,
+    tree::{Mark, Scalar},
+};
+use std::{collections::BTreeMap, fmt, path::PathBuf};
+
+/// The address of a value: a JSON pointer.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct At(String);
+
+impl At {
+    /// The configuration itself.
+    pub fn root() -> Self {
+        Self::default()
+    }
+
+    /// The value of this key.
+    pub fn key(&self, key: impl fmt::Display) -> Self {
+        Self(format!("{}/{}", self.0, key.to_string().replace('~', "~0").replace('/', "~1")))
+    }
+
+    /// The values of these keys, each below the one before.
+    pub fn keys(&self, keys: &[&str]) -> Self {
+        keys.iter().fold(self.clone(), |at, key| at.key(key))
+    }
+
+    /// The address as a JSON pointer.
+    pub fn as_pointer(&self) -> &str {
+        &self.0
+    }
+
+    fn parent(&self) -> Option<Self> {
+        self.0.rfind('/').map(|end| Self(self.0[..end].to_owned()))
+    }
+}
+
+struct Place {
+    mark: Mark,
+    shown: Option<String>,
+}
+
+/// The faults and warnings so far, and where every value stands.
+pub struct Report {
+    file: PathBuf,
+    places: BTreeMap<At, Place>,
+    faults: Vec<Fault>,
+    warnings: Vec<Fault>,
+}
+
+impl Report {
+    /// An empty report on a file.
+    pub fn new(file: PathBuf) -> Self {
+        Self { file, places: BTreeMap::new(), faults: Vec::new(), warnings: Vec::new() }
+    }
+
+    /// Notes where a value stands, and what may be shown of it.
+    pub fn place(&mut self, at: &At, mark: Mark, shown: Option<String>) {
+        self.places.insert(at.clone(), Place { mark, shown });
+    }
+
+    /// A fault at an address. Where nothing is written there, it is reported at the nearest value around it.
+    pub fn fault(&mut self, at: &At, message: impl Into<String>, hint: impl Into<String>) {
+        let fault = self.addressed(at, message.into(), hint.into());
+        self.faults.push(fault);
+    }
+
+    /// A warning at an address.
+    pub fn warn(&mut self, at: &At, message: impl Into<String>, hint: impl Into<String>) {
+        let fault = self.addressed(at, message.into(), hint.into());
+        self.warnings.push(fault);
+    }
+
+    /// A fault at a place of the file.
+    pub fn fault_at(
+        &mut self,
+        mark: Mark,
+        message: impl Into<String>,
+        value: Option<String>,
+        hint: impl Into<String>,
+    ) {
+        let fault = self.marked(Some(mark), message.into(), value, hint.into());
+        self.faults.push(fault);
+    }
+
+    /// A fault of the file as a whole.
+    pub fn fault_of_file(&mut self, message: impl Into<String>, hint: impl Into<String>) {
+        let fault = self.marked(None, message.into(), None, hint.into());
+        self.faults.push(fault);
+    }
+
+    /// The line on which something stands, for a message about two places.
+    pub fn line(&self, at: &At) -> u32 {
+        self.nearest(at).map_or(0, |place| place.mark.line)
+    }
+
+    /// Whether something is written at this address.
+    pub fn is_written(&self, at: &At) -> bool {
+        self.places.contains_key(at)
+    }
+
+    /// Whether nothing is wrong so far.
+    pub fn is_sound(&self) -> bool {
+        self.faults.is_empty()
+    }
+
+    /// The faults and the warnings.
+    pub fn into_parts(self) -> (Vec<Fault>, Vec<Fault>) {
+        (self.faults, self.warnings)
+    }
+
+    fn nearest(&self, at: &At) -> Option<&Place> {
+        let mut at = at.clone();
+        loop {
+            match self.places.get(&at) {
+                Some(place) => return Some(place),
+                None => at = at.parent()?,
+            }
+        }
+    }
+
+    fn addressed(&self, at: &At, message: String, hint: String) -> Fault {
+        let mark = self.nearest(at).map(|place| place.mark);
+        let value = self.places.get(at).and_then(|place| place.shown.clone());
+        self.marked(mark, message, value, hint)
+    }
+
+    fn marked(&self, mark: Option<Mark>, message: String, value: Option<String>, hint: String) -> Fault {
+        Fault {
+            file: self.file.clone(),
+            line: mark.map_or(0, |mark| mark.line),
+            column: mark.map_or(0, |mark| mark.column),
+            message,
+            value,
+            hint: Some(hint).filter(|hint| !hint.is_empty()),
+        }
+    }
+}
+
+/// What may be shown of a scalar that is no secret: it, as it is written.
+pub(super) fn open(scalar: &Scalar) -> Option<String> {
+    Some(shown(&scalar.written)).filter(|text| text.len() > 2)
+}
+
+/// What may be shown of a secret: the variable's name, when there is nothing else to it.
+pub(super) fn secret(scalar: &Scalar) -> Option<String> {
+    Some(if is_bare_reference(&scalar.written) { shown(&scalar.written) } else { "[secret]".into() })
+}
