@@ -1,8 +1,29 @@
 //! How a canary is submitted: a request is made of its plan, guarded, sent, and its answer classified.
+//!
+//! * [`guard`]: pure. Whether a request names anybody who is not on the route's allow-list.
+//! * `template`: the request's parts, compiled once.
+//! * `classify`: pure. What an answer means.
+//! * `tls`, `probe`: trust, and a connection that sends no request.
+//! * [`http`]: the submitter that joins them.
 
-use crate::domain::{canary::Plan, evidence::Submission};
+mod classify;
+mod error;
+pub mod guard;
+pub mod http;
+mod prepare;
+mod probe;
+mod template;
+mod tls;
+
+pub use error::BuildError;
+
+use crate::{
+    config::acceptance::Acceptance,
+    domain::{canary::Plan, evidence::Submission, route::RouteName},
+};
 use async_trait::async_trait;
-use std::collections::BTreeMap;
+use guard::GuardReason;
+use std::{collections::BTreeMap, sync::Arc};
 
 /// All that goes into one submission.
 #[derive(Clone, Debug)]
@@ -32,4 +53,14 @@ pub trait Submitter: Send + Sync {
 
     /// Connects, TLS included, and sends no request. The error says what to do.
     async fn probe(&self) -> Result<(), String>;
+}
+
+/// Called each time the guard stops a request, with its route and why. It must not block.
+pub type OnStop = Arc<dyn Fn(&RouteName, GuardReason) + Send + Sync>;
+
+/// Makes the submitter of a configured acceptance API. Reads certificates; connects to nothing.
+pub fn build(acceptance: &Acceptance, on_stop: OnStop) -> Result<Arc<dyn Submitter>, BuildError> {
+    match acceptance {
+        Acceptance::Http(config) => Ok(Arc::new(http::HttpSubmitter::new(config, on_stop)?)),
+    }
 }
