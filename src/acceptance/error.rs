@@ -30,7 +30,9 @@ pub enum BuildError {
         fault: &'static str,
     },
     /// An idempotency key that would never leave.
-    #[error("`idempotency`: it is `body`, but the body has no `{{{{ key }}}}`: write it where the API reads its key")]
+    #[error(
+        "`idempotency`: it is `body`, but the body has no `{{{{ key }}}}`: write it where the API reads its key"
+    )]
     KeyNotInBody,
     /// A JSON pointer that cannot be one.
     #[error("`{key}`: `{pointer}` is not a JSON pointer: it starts with `/`, such as `/notification_id`")]
@@ -41,7 +43,9 @@ pub enum BuildError {
         pointer: String,
     },
     /// A status with two meanings.
-    #[error("`{first}` and `{second}` both list status {status}: an answer has one meaning, so take it out of one")]
+    #[error(
+        "`{first}` and `{second}` both list status {status}: an answer has one meaning, so take it out of one"
+    )]
     StatusTwice {
         /// The first key.
         first: &'static str,

@@ -67,7 +67,8 @@ pub(super) struct Stop {
 impl Preparer {
     /// Compiles and checks all parts.
     pub fn new(config: &HttpAcceptance) -> Result<Self, BuildError> {
-        let mut parts = vec![("url".to_owned(), config.url.as_str()), ("body".to_owned(), config.body.as_str())];
+        let mut parts =
+            vec![("url".to_owned(), config.url.as_str()), ("body".to_owned(), config.body.as_str())];
         let mut rendered = Vec::new();
         let mut fixed = HeaderMap::new();
         for (name, value) in &config.headers {
@@ -123,7 +124,9 @@ impl Preparer {
     pub fn prepare(&self, request: &Request, now: DateTime<Utc>) -> Result<Prepared, Stop> {
         let variables = Variables::new(request, now);
         let guard = Guard::new(&request.allowed, variables.random_texts());
-        guard.recipient(&request.recipient).map_err(|reason| stop(reason, "recipients", "not on the allow-list"))?;
+        guard
+            .recipient(&request.recipient)
+            .map_err(|reason| stop(reason, "recipients", "not on the allow-list"))?;
 
         let rendered_url = self.templates.render("url", &variables)?;
         let url = Url::parse(&rendered_url).map_err(|_| unfit("url", "it renders to no address"))?;
@@ -166,7 +169,9 @@ fn unfit(key: &str, fault: &str) -> Stop {
 fn foreign(reason: GuardReason, key: &str) -> Stop {
     let fault = match reason {
         GuardReason::Template => "wrapped in too many layers of escapes to be read",
-        GuardReason::MailAddress | GuardReason::PhoneNumber => "it names somebody who is not on the allow-list",
+        GuardReason::MailAddress | GuardReason::PhoneNumber => {
+            "it names somebody who is not on the allow-list"
+        }
     };
     stop(reason, key, fault)
 }
@@ -191,7 +196,9 @@ fn new_header(name: &str, key: &str, taken: &[HeaderName]) -> Result<HeaderName,
     let fault = |fault| BuildError::Header { key: key.to_owned(), fault };
     let name = HeaderName::from_bytes(name.as_bytes()).map_err(|_| fault("it is no name of a header"))?;
     if RESERVED.contains(&name.as_str()) {
-        return Err(fault("this header is set by the monitor: take it out (`content_type` sets the media type)"));
+        return Err(fault(
+            "this header is set by the monitor: take it out (`content_type` sets the media type)",
+        ));
     }
     if taken.contains(&name) {
         return Err(fault("this header is given twice: names are compared without regard to case"));

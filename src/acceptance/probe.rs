@@ -32,14 +32,18 @@ async fn connect(target: &Target, tls: &Arc<ClientConfig>) -> Result<(), String>
     let Target { host, port, is_tls } = target;
     let addresses: Vec<_> = tokio::net::lookup_host((host.as_str(), *port))
         .await
-        .map_err(|error| format!("the name {host} does not resolve ({error}): check `url` and the resolver of this place"))?
+        .map_err(|error| {
+            format!("the name {host} does not resolve ({error}): check `url` and the resolver of this place")
+        })?
         .collect();
     if addresses.is_empty() {
         return Err(format!("the name {host} has no address: check `url` and the resolver of this place"));
     }
     let stream = TcpStream::connect(&addresses[..]).await.map_err(|error| match error.kind() {
         io::ErrorKind::ConnectionRefused => {
-            format!("{host}:{port} refuses connections: check the port in `url`, and that the service listens")
+            format!(
+                "{host}:{port} refuses connections: check the port in `url`, and that the service listens"
+            )
         }
         _ => format!("{host}:{port} cannot be reached ({error}): check the route and the firewalls to it"),
     })?;
@@ -56,7 +60,9 @@ async fn connect(target: &Target, tls: &Arc<ClientConfig>) -> Result<(), String>
 
 fn advice(host: &str, port: u16, error: &io::Error) -> String {
     let Some(tls) = error.get_ref().and_then(|inner| inner.downcast_ref::<TlsError>()) else {
-        return format!("{host}:{port} broke off the TLS handshake ({error}): check that TLS is spoken on this port");
+        return format!(
+            "{host}:{port} broke off the TLS handshake ({error}): check that TLS is spoken on this port"
+        );
     };
     match tls {
         TlsError::InvalidCertificate(fault) => match fault {
@@ -64,7 +70,9 @@ fn advice(host: &str, port: u16, error: &io::Error) -> String {
                 "the certificate of {host}:{port} comes from an unknown issuer: give the issuer's certificate in `ca_file`"
             ),
             CertificateError::Expired | CertificateError::ExpiredContext { .. } => {
-                format!("the certificate of {host}:{port} has expired: renew it, or check the clock of this place")
+                format!(
+                    "the certificate of {host}:{port} has expired: renew it, or check the clock of this place"
+                )
             }
             CertificateError::NotValidYet | CertificateError::NotValidYetContext { .. } => {
                 format!("the certificate of {host}:{port} is not valid yet: check the clock of this place")
@@ -77,6 +85,8 @@ fn advice(host: &str, port: u16, error: &io::Error) -> String {
         TlsError::InvalidMessage(_) => {
             format!("{host}:{port} does not speak TLS: check the port in `url`, or write `http:`")
         }
-        other => format!("the TLS handshake with {host}:{port} failed ({other}): check the service's TLS settings"),
+        other => {
+            format!("the TLS handshake with {host}:{port} failed ({other}): check the service's TLS settings")
+        }
     }
 }

@@ -68,7 +68,9 @@ fn hex(text: &str, digits: usize) -> Option<u32> {
 /// A run of percent-encoded bytes, together: a character may take several.
 fn percent(text: &str) -> Option<(String, usize)> {
     let mut bytes = Vec::new();
-    while let Some(byte) = text.get(bytes.len() * 3..).and_then(|t| t.strip_prefix('%')).and_then(|t| hex(t, 2)) {
+    while let Some(byte) =
+        text.get(bytes.len() * 3..).and_then(|t| t.strip_prefix('%')).and_then(|t| hex(t, 2))
+    {
         bytes.push(u8::try_from(byte).ok()?);
     }
     (!bytes.is_empty()).then(|| (String::from_utf8_lossy(&bytes).into_owned(), bytes.len() * 3))

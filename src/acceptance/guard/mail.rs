@@ -39,8 +39,8 @@ fn is_domain(c: char) -> bool {
 
 /// Letters, digits, and whatever else is not ASCII, such as marks and pictures; but no punctuation and no space.
 fn is_word(c: char) -> bool {
-    let is_foreign_punctuation =
-        matches!(c, '\u{80}'..='\u{bf}' | '\u{2000}'..='\u{206f}' | '\u{3000}'..='\u{303f}') || c.is_whitespace();
+    let is_foreign_punctuation = matches!(c, '\u{80}'..='\u{bf}' | '\u{2000}'..='\u{206f}' | '\u{3000}'..='\u{303f}')
+        || c.is_whitespace();
     c.is_alphanumeric() || (!c.is_ascii() && !is_foreign_punctuation)
 }
 
@@ -66,7 +66,8 @@ pub(super) fn has_foreign(text: &str, allowed: &BTreeSet<Address>) -> bool {
 fn quoted_local(before: &str) -> Option<usize> {
     let inner = &before[before.rfind('"')? + 1..];
     // In JSON it is what stands between two strings, and the at sign begins the second one.
-    let is_structure = inner.trim_start().starts_with([',', ':', ']', '}']) && inner.trim_end().ends_with([',', ':', '{', '[']);
+    let is_structure = inner.trim_start().starts_with([',', ':', ']', '}'])
+        && inner.trim_end().ends_with([',', ':', '{', '[']);
     (!inner.is_empty() && !is_structure).then_some(inner.len())
 }
 

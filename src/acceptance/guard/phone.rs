@@ -24,7 +24,11 @@ const MASK: &str = "\u{1}";
 /// The digits of a number of an allow-list, without its international prefix.
 pub(super) fn digits_of(text: &str) -> Option<String> {
     let digits: String = text.chars().filter(char::is_ascii_digit).collect();
-    let digits = if text.trim_start().starts_with('+') { &digits[..] } else { digits.strip_prefix("00").unwrap_or(&digits) };
+    let digits = if text.trim_start().starts_with('+') {
+        &digits[..]
+    } else {
+        digits.strip_prefix("00").unwrap_or(&digits)
+    };
     DIGITS.contains(&digits.len()).then(|| digits.to_owned())
 }
 

@@ -10,7 +10,8 @@ use chrono::{DateTime, SecondsFormat};
 use proptest::prelude::*;
 
 fn guard() -> Guard {
-    let allowed = ["canary+sms@monitor.example", "Canary@bücher.example", "+49 151 00000001", "device-token-7"];
+    let allowed =
+        ["canary+sms@monitor.example", "Canary@bücher.example", "+49 151 00000001", "device-token-7"];
     Guard::new(&allowed.map(str::to_owned), [])
 }
 
@@ -49,7 +50,9 @@ fn wrapped(text: &str, how: Wrapping) -> String {
         Wrapping::JsonEscapes => {
             let mut units = [0; 2];
             text.chars()
-                .flat_map(|c| c.encode_utf16(&mut units).iter().map(|u| format!("\\u{u:04X}")).collect::<Vec<_>>())
+                .flat_map(|c| {
+                    c.encode_utf16(&mut units).iter().map(|u| format!("\\u{u:04X}")).collect::<Vec<_>>()
+                })
                 .collect()
         }
         Wrapping::Decimal => each(&|c| if special(c) { format!("&#{};", c as u32) } else { c.into() }),
@@ -73,7 +76,8 @@ fn prose() -> impl Strategy<Value = String> {
 
 fn address() -> impl Strategy<Value = String> {
     let local = "[a-z0-9]([a-z0-9._+-]{0,10}[a-z0-9])?";
-    let domain = "[a-zéüñж]([a-z0-9éж-]{0,8}[a-z0-9])?(\\.[a-z]([a-z0-9-]{0,6}[a-z0-9])?){0,2}\\.(com|org|example|рф)";
+    let domain =
+        "[a-zéüñж]([a-z0-9éж-]{0,8}[a-z0-9])?(\\.[a-z]([a-z0-9-]{0,6}[a-z0-9])?){0,2}\\.(com|org|example|рф)";
     (local, domain).prop_map(|(local, domain)| format!("{local}@{domain}"))
 }
 
@@ -81,24 +85,26 @@ fn address() -> impl Strategy<Value = String> {
 fn number() -> impl Strategy<Value = String> {
     let separator = prop::sample::select(vec!["", "", "", " ", "-", ".", "/", " - ", "\u{a0}", "\u{2011}"]);
     let digits = prop::collection::vec((0u8..10, separator), 8..=15);
-    (digits, 1u8..10, prop::bool::ANY, prop::bool::ANY).prop_map(|(mut digits, first, has_plus, has_parenthesis)| {
-        digits[0].0 = first;
-        let last = digits.len() - 1;
-        digits[last].1 = "";
-        let mut text = String::from(if has_plus { "+" } else { "00" });
-        for (n, (digit, separator)) in digits.iter().enumerate() {
-            if has_parenthesis && n == 2 {
-                text += "(";
+    (digits, 1u8..10, prop::bool::ANY, prop::bool::ANY).prop_map(
+        |(mut digits, first, has_plus, has_parenthesis)| {
+            digits[0].0 = first;
+            let last = digits.len() - 1;
+            digits[last].1 = "";
+            let mut text = String::from(if has_plus { "+" } else { "00" });
+            for (n, (digit, separator)) in digits.iter().enumerate() {
+                if has_parenthesis && n == 2 {
+                    text += "(";
+                }
+                text += &digit.to_string();
+                if has_parenthesis && n == 4 {
+                    text += ")";
+                } else {
+                    text += separator;
+                }
             }
-            text += &digit.to_string();
-            if has_parenthesis && n == 4 {
-                text += ")";
-            } else {
-                text += separator;
-            }
-        }
-        text
-    })
+            text
+        },
+    )
 }
 
 proptest! {
