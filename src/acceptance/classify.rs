@@ -181,12 +181,12 @@ fn notification_id(value: &Value) -> Option<NotificationId> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::acceptance::Acceptance;
 
-    fn rules(yaml: &str) -> Result<AnswerRules, BuildError> {
-        let Acceptance::Http(config) =
-            serde_saphyr::from_str(&format!("http:\n  url: http://localhost/\n{yaml}")).unwrap();
-        AnswerRules::new(&config)
+    /// The rules of a configuration with these keys, given as JSON, besides the address.
+    fn rules(more: &str) -> Result<AnswerRules, BuildError> {
+        let comma = if more.is_empty() { "" } else { "," };
+        let config = format!(r#"{{"url": "http://localhost/"{comma}{more}}}"#);
+        AnswerRules::new(&serde_json::from_str(&config).unwrap())
     }
 
     fn word(result: &SubmissionResult) -> String {
@@ -201,8 +201,8 @@ mod tests {
 
     #[test]
     fn every_answer_has_its_meaning() {
-        let with_id = "  accepted: { id: /data/id }\n  error_when: [{ pointer: /error }, { pointer: /state, equals: failed }]\n";
-        let only_errors = "  error_when: [{ pointer: /error }]\n";
+        let with_id = r#""accepted": {"id": "/data/id"}, "error_when": [{"pointer": "/error"}, {"pointer": "/state", "equals": "failed"}]"#;
+        let only_errors = r#""error_when": [{"pointer": "/error"}]"#;
         let long = format!(r#"{{"data":{{"id":"{}"}}}}"#, "x".repeat(257));
         let fitting = format!(r#"{{"data":{{"id":"{}"}}}}"#, "x".repeat(256));
         let fitted = format!("accepted {}", "x".repeat(256));
@@ -219,7 +219,7 @@ mod tests {
             ("", 500, "", "ambiguous Status"),
             ("", 502, "", "ambiguous Status"),
             ("", 504, "", "ambiguous Status"),
-            ("  refused_statuses: [503]\n", 503, "", "refused Status"),
+            (r#""refused_statuses": [503]"#, 503, "", "refused Status"),
             (with_id, 202, r#"{"data":{"id":"n-1"}}"#, "accepted n-1"),
             (with_id, 202, r#"{"data":{"id":42}}"#, "accepted 42"),
             (with_id, 202, r#"{"data":{"id":-7}}"#, "accepted -7"),
@@ -247,15 +247,15 @@ mod tests {
             (only_errors, 200, "<html>", "ambiguous Answer"),
             (only_errors, 200, r#"{"error":"no"}"#, "refused ErrorInAnswer"),
         ];
-        for (yaml, status, body, expected) in table {
-            let found = rules(yaml).unwrap().judge(*status, &AnswerBody::Whole(body.as_bytes()));
-            assert_eq!(word(&found), *expected, "{status} {body} under {yaml}");
+        for (keys, status, body, expected) in table {
+            let found = rules(keys).unwrap().judge(*status, &AnswerBody::Whole(body.as_bytes()));
+            assert_eq!(word(&found), *expected, "{status} {body} under {keys}");
         }
     }
 
     #[test]
     fn an_answer_that_did_not_come_whole_is_ambiguous_only_where_it_is_needed() {
-        let needed = rules("  accepted: { id: /id }\n").unwrap();
+        let needed = rules(r#""accepted": {"id": "/id"}"#).unwrap();
         let bodies = [
             (AnswerBody::TimedOut, "ambiguous Timeout"),
             (AnswerBody::Broken, "ambiguous Broken"),
@@ -272,15 +272,15 @@ mod tests {
 
     #[test]
     fn rules_that_contradict_themselves_are_refused() {
-        for (yaml, expected) in [
-            ("  refused_statuses: [409]\n", "`ask_ledger_statuses` both list status 409"),
-            ("  refused_statuses: [202]\n", "`accepted.statuses` and `refused_statuses`"),
-            ("  refused_statuses: [99]\n", "`refused_statuses`: 99"),
-            ("  accepted: { statuses: [] }\n", "`accepted.statuses` is empty"),
-            ("  accepted: { id: id }\n", "`accepted.id`: `id`"),
-            ("  error_when: [{ pointer: error }]\n", "`error_when`: `error`"),
+        for (keys, expected) in [
+            (r#""refused_statuses": [409]"#, "`ask_ledger_statuses` both list status 409"),
+            (r#""refused_statuses": [202]"#, "`accepted.statuses` and `refused_statuses`"),
+            (r#""refused_statuses": [99]"#, "`refused_statuses`: 99"),
+            (r#""accepted": {"statuses": []}"#, "`accepted.statuses` is empty"),
+            (r#""accepted": {"id": "id"}"#, "`accepted.id`: `id`"),
+            (r#""error_when": [{"pointer": "error"}]"#, "`error_when`: `error`"),
         ] {
-            let fault = rules(yaml).unwrap_err().to_string();
+            let fault = rules(keys).unwrap_err().to_string();
             assert!(fault.contains(expected), "{fault}");
         }
     }
