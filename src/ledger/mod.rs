@@ -1,4 +1,26 @@
 //! How the target's attempt ledger is read: never written, never held, never more than asked for.
+//!
+//! The user's own SQL is sent as it is, with bound parameters ([`sql`]). Its rows become values that no longer know their
+//! database (`cell`), and are then joined by pure code (`lookup`, `backlog`). [`LedgerAdapter`] ties both together.
+
+mod adapter;
+mod backlog;
+mod binds;
+mod cell;
+mod error;
+mod lookup;
+mod notes;
+mod postgres;
+pub mod sql;
+mod sqlite;
+mod stats;
+mod time;
+mod wanted;
+mod words;
+
+pub use adapter::{LedgerAdapter, open};
+pub use error::LedgerError;
+pub use stats::{LedgerFigures, LedgerStats};
 
 use crate::domain::{
     evidence::LedgerRow,
@@ -27,36 +49,26 @@ pub struct Found {
     pub row: LedgerRow,
 }
 
+/// By what a ledger can be asked. Absence is proven only of what was asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FindsBy {
+    /// Notification ids.
+    pub ids: bool,
+    /// Idempotency keys.
+    pub keys: bool,
+}
+
 /// A ledger that can be asked for canaries.
 #[async_trait]
 pub trait LedgerReader: Send + Sync {
-    /// Looks up these notifications and keys, in one reading. Both lists together are at most 500 long.
+    /// Looks up these notifications and keys, in one reading.
     ///
     /// # Errors
     /// When the ledger can't be read: it is then unobserved.
     async fn lookup(&self, ids: &[NotificationId], keys: &[IdempotencyKey]) -> Result<Lookup, LedgerError>;
-}
 
-/// Why a ledger could not be read.
-#[derive(Debug, thiserror::Error)]
-pub enum LedgerError {
-    /// No connection.
-    #[error("the ledger can't be reached: {0}")]
-    Unreachable(String),
-    /// The statement failed or ran into its limit.
-    #[error("the ledger's {query} query failed: {reason}")]
-    Query {
-        /// Which query.
-        query: &'static str,
-        /// Why.
-        reason: String,
-    },
-    /// The result is not as configured.
-    #[error("the ledger's {query} query gives a result that does not fit its configuration: {reason}")]
-    Shape {
-        /// Which query.
-        query: &'static str,
-        /// What does not fit, and what to do.
-        reason: String,
-    },
+    /// By what it can be asked.
+    fn finds_by(&self) -> FindsBy {
+        FindsBy { ids: true, keys: true }
+    }
 }

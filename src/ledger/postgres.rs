@@ -1,0 +1,187 @@
+//! A PostgreSQL ledger: at most two connections, each reading in short read-only transactions.
+
+mod cell;
+mod failure;
+mod opening;
+
+use super::{
+    LedgerError,
+    binds::{Bind, Binds, Limits, Prepared, Table, locate},
+};
+use crate::config::ledger::PostgresLedger;
+use chrono::{DateTime, Utc};
+use failure::Failure;
+use futures_util::TryStreamExt;
+use sqlx::{
+    AssertSqlSafe, Column, ConnectOptions, PgConnection, Postgres, Row,
+    postgres::{PgArguments, PgConnectOptions, PgRow},
+    query::Query,
+};
+use std::{
+    str::FromStr,
+    sync::{
+        Mutex, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::{Duration, Instant},
+};
+use tokio::{sync::Semaphore, time::timeout};
+
+pub(super) use cell::cell;
+pub(super) use opening::{begin, end};
+
+/// The name by which the database's own people see us.
+const APPLICATION_NAME: &str = "delivery-canary";
+
+/// A connection is not kept for longer, so that a name that moves to another server is followed.
+const LONGEST_LIFE: Duration = Duration::from_secs(600);
+
+/// Reads a PostgreSQL database.
+pub struct PostgresReader {
+    options: PgConnectOptions,
+    limits: Limits,
+    permits: Semaphore,
+    idle: Mutex<Vec<Kept>>,
+    /// Whether the role may ask how far a replica is behind. It is assumed until refused.
+    may_probe: AtomicBool,
+}
+
+/// A connection that is in no transaction.
+struct Kept {
+    connection: PgConnection,
+    made_at: Instant,
+    /// Whether it was used before: then a failure may only mean that the server has dropped it since.
+    was_used: bool,
+}
+
+impl PostgresReader {
+    /// A reader of this database. It does not connect.
+    ///
+    /// # Errors
+    /// When the URL can't be read.
+    pub fn new(config: &PostgresLedger, limits: Limits) -> Result<Self, LedgerError> {
+        // The parser's own words can hold parts of the URL, and so of the password.
+        let options = PgConnectOptions::from_str(config.url.expose()).map_err(|_| LedgerError::Configuration {
+            part: "url",
+            reason: "it is not of the form postgres://user:password@host:port/database".into(),
+        })?;
+        let options = options
+            .application_name(APPLICATION_NAME)
+            .statement_cache_capacity(0)
+            // Poolers refuse start-up parameters that they can't carry over, and nothing here needs this one.
+            .extra_float_digits(None)
+            .disable_statement_logging();
+        Ok(Self {
+            options,
+            limits,
+            permits: Semaphore::new(config.max_connections.clamp(1, 2) as usize),
+            idle: Mutex::default(),
+            may_probe: AtomicBool::new(true),
+        })
+    }
+
+
+    /// A connection of one's own.
+    ///
+    /// # Errors
+    /// When there is none within the limit.
+    pub async fn connect(&self) -> Result<PgConnection, LedgerError> {
+        let limit = self.limits.connect;
+        let connected = timeout(limit, self.options.connect()).await;
+        connected
+            .map_err(|_| LedgerError::Unreachable(format!("no connection came to be within {limit:?}")))?
+            .map_err(|error| LedgerError::Unreachable(failure::text(&error)))
+    }
+
+    /// Reads a query within the limits, whatever hangs.
+    ///
+    /// # Errors
+    /// When there is no connection, or the query fails or runs into a limit.
+    pub async fn read(&self, prepared: &Prepared, binds: &Binds) -> Result<Table, LedgerError> {
+        let limit = self.limits.total();
+        timeout(limit, self.read_without_limit(prepared, binds)).await.unwrap_or_else(|_| {
+            Err(LedgerError::Timeout { query: prepared.name, limit, reason: "the database gave no sign" })
+        })
+    }
+
+    async fn read_without_limit(&self, prepared: &Prepared, binds: &Binds) -> Result<Table, LedgerError> {
+        let _permit = self.permits.acquire().await.map_err(|e| LedgerError::Unreachable(e.to_string()))?;
+        loop {
+            // A reading that is dropped half-way takes its connection with it, and the server ends the transaction.
+            let mut kept = match self.idle() {
+                Some(kept) => kept,
+                None => Kept { connection: self.connect().await?, made_at: Instant::now(), was_used: false },
+            };
+            let was_used = kept.was_used;
+            let result = self.transaction(&mut kept.connection, prepared, binds).await;
+            if !matches!(result, Err(Failure::Lost(_))) && end(&mut kept.connection).await.is_ok() {
+                self.keep(kept);
+            }
+            match result {
+                Ok(table) => return Ok(table),
+                Err(Failure::Lost(_)) if was_used => {}
+                Err(Failure::MayNotProbe) => self.may_probe.store(false, Ordering::Relaxed),
+                Err(Failure::Lost(error) | Failure::Answered(error)) => return Err(error),
+            }
+        }
+    }
+
+    async fn transaction(
+        &self,
+        connection: &mut PgConnection,
+        prepared: &Prepared,
+        binds: &Binds,
+    ) -> Result<Table, Failure> {
+        let may_probe = self.may_probe.load(Ordering::Relaxed);
+        let opening = begin(connection, &self.limits, may_probe, prepared.name).await?;
+        let began_at = Utc::now();
+        let failed = |error| Failure::of(error, prepared.name, &self.limits);
+        let mut stream = statement(prepared, binds, began_at).fetch(connection);
+        let (mut rows, mut places, mut truncated) = (Vec::new(), Vec::new(), false);
+        while let Some(row) = stream.try_next().await.map_err(failed)? {
+            if rows.is_empty() {
+                places = places_of(&row, prepared).map_err(Failure::Answered)?;
+            }
+            if rows.len() == prepared.max_rows {
+                truncated = true;
+                break;
+            }
+            rows.push(places.iter().map(|place| cell(&row, *place)).collect());
+        }
+        Ok(Table { rows, truncated, began_at, lag: opening.lag, skew: opening.skew })
+    }
+
+    fn idle(&self) -> Option<Kept> {
+        let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
+        idle.retain(|kept| kept.made_at.elapsed() < LONGEST_LIFE);
+        idle.pop()
+    }
+
+    fn keep(&self, kept: Kept) {
+        self.idle.lock().unwrap_or_else(PoisonError::into_inner).push(Kept { was_used: true, ..kept });
+    }
+}
+
+fn places_of(row: &PgRow, prepared: &Prepared) -> Result<Vec<usize>, LedgerError> {
+    let present: Vec<&str> = row.columns().iter().map(Column::name).collect();
+    locate(prepared, &present)
+}
+
+/// The statement with its parameters bound. It has no name, so a pooler may send each transaction to another server.
+fn statement(prepared: &Prepared, binds: &Binds, now: DateTime<Utc>) -> Query<'static, Postgres, PgArguments> {
+    // The one place where text from the configuration becomes SQL. It is the operator's own, and runs read-only.
+    let query = sqlx::query(AssertSqlSafe(prepared.query.sql.clone())).persistent(false);
+    bound(query, binds.in_order(prepared, now))
+}
+
+/// Binds values to a query.
+pub(super) fn bound(
+    query: Query<'static, Postgres, PgArguments>,
+    values: Vec<Bind>,
+) -> Query<'static, Postgres, PgArguments> {
+    values.into_iter().fold(query, |query, value| match value {
+        Bind::List(texts) => query.bind(texts),
+        Bind::Int(number) => query.bind(number),
+        Bind::Instant(at) => query.bind(at),
+    })
+}

@@ -1,0 +1,79 @@
+//! What a failure of the database means for a reading.
+
+use super::super::{LedgerError, binds::Limits};
+use sqlx::postgres::PgDatabaseError;
+
+/// Why a transaction gave no result.
+#[derive(Debug)]
+pub enum Failure {
+    /// The connection is gone.
+    Lost(LedgerError),
+    /// The database answered that it won't; the connection is good.
+    Answered(LedgerError),
+    /// The role may not ask how far a replica is behind.
+    MayNotProbe,
+}
+
+impl Failure {
+    /// What this error of a query means.
+    pub fn of(error: sqlx::Error, query: &'static str, limits: &Limits) -> Self {
+        let sqlx::Error::Database(answer) = &error else { return Self::Lost(LedgerError::Unreachable(text(&error))) };
+        let answer = answer.downcast_ref::<PgDatabaseError>();
+        let code = answer.code();
+        Self::Answered(match code {
+            "57014" => LedgerError::Timeout { query, limit: limits.statement, reason: "the statement took too long" },
+            "55P03" => {
+                LedgerError::Timeout { query, limit: limits.lock, reason: "it waited for a lock that somebody else holds" }
+            }
+            "42501" => LedgerError::Denied { query, reason: said(answer) },
+            _ if ends_the_connection(code) => return Self::Lost(LedgerError::Unreachable(said(answer))),
+            _ => LedgerError::Query { query, reason: said(answer) },
+        })
+    }
+}
+
+/// Classes 08 (connection), 57P (shutdown and the like) and 25P03, 25P04 (time limits of sessions).
+fn ends_the_connection(code: &str) -> bool {
+    code.starts_with("08") || code.starts_with("57P") || matches!(code, "25P03" | "25P04")
+}
+
+/// An error for people: one line, bounded, without values of the ledger's.
+pub fn text(error: &sqlx::Error) -> String {
+    match error {
+        sqlx::Error::Database(answer) => match answer.try_downcast_ref::<PgDatabaseError>() {
+            Some(answer) => said(answer),
+            None => bounded(answer.message()),
+        },
+        other => bounded(&other.to_string()),
+    }
+}
+
+/// What the database says. Errors of class 22 quote the value that they stumbled over: it is left out.
+fn said(answer: &PgDatabaseError) -> String {
+    let message = if answer.code().starts_with("22") { without_quoted(answer.message()) } else { answer.message().to_owned() };
+    format!("{} (SQLSTATE {})", bounded(&message), answer.code())
+}
+
+fn without_quoted(message: &str) -> String {
+    match (message.find('"'), message.rfind('"')) {
+        (Some(first), Some(last)) if first < last => format!("{}\"…\"{}", &message[..first], &message[last + 1..]),
+        _ => message.to_owned(),
+    }
+}
+
+fn bounded(message: &str) -> String {
+    let line = message.lines().next().unwrap_or_default();
+    line.chars().take(300).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_quoted_value_is_left_out() {
+        let message = "invalid input syntax for type uuid: \"to \"x\" a@b.example\"";
+        assert_eq!(without_quoted(message), "invalid input syntax for type uuid: \"…\"");
+        assert_eq!(without_quoted("a \" b"), "a \" b");
+    }
+}

@@ -1,0 +1,168 @@
+//! An SQLite ledger: the file is opened read-only for each reading, so that one that was put in its place is seen.
+
+use super::{
+    LedgerError,
+    binds::{Bind, Binds, Limits, Prepared, Table, locate},
+    cell::Cell,
+};
+use crate::config::ledger;
+use chrono::{DateTime, SecondsFormat, Utc};
+use futures_util::TryStreamExt;
+use sqlx::{
+    AssertSqlSafe, Column, ConnectOptions, Connection, Decode, Row, Sqlite, SqliteConnection, TypeInfo, ValueRef,
+    query::Query,
+    sqlite::{SqliteArguments, SqliteConnectOptions, SqliteRow},
+};
+use std::time::{Duration, Instant};
+use tokio::{sync::Semaphore, time::timeout};
+
+/// How many instructions of SQLite's machine run between two looks at the clock.
+const INSTRUCTIONS: i32 = 2_000;
+
+/// Reads an SQLite file.
+pub struct SqliteReader {
+    options: SqliteConnectOptions,
+    limits: Limits,
+    permits: Semaphore,
+}
+
+impl SqliteReader {
+    /// A reader of this file. It does not open it.
+    pub fn new(config: &ledger::SqliteLedger, limits: Limits) -> Self {
+        let options = SqliteConnectOptions::new()
+            .filename(&config.path)
+            .read_only(true)
+            .create_if_missing(false)
+            .pragma("query_only", "on")
+            .busy_timeout(limits.lock)
+            .statement_cache_capacity(0)
+            .disable_statement_logging();
+        Self { options, limits, permits: Semaphore::new(2) }
+    }
+
+    /// A connection of one's own, whose statements end at the limit.
+    ///
+    /// # Errors
+    /// When the file can't be opened.
+    pub async fn connect(&self) -> Result<SqliteConnection, LedgerError> {
+        let path = self.options.get_filename();
+        if !path.exists() {
+            return Err(LedgerError::Unreachable(format!("there is no file {}", path.display())));
+        }
+        let unreachable = |error: sqlx::Error| {
+            let reason = format!(
+                "{}: {}. A database in WAL mode that nobody has open can be read only where its folder can be written",
+                path.display(),
+                text(&error)
+            );
+            LedgerError::Unreachable(reason)
+        };
+        let mut connection = self.options.connect().await.map_err(unreachable)?;
+        let deadline = Instant::now() + self.limits.statement;
+        let mut handle = connection.lock_handle().await.map_err(unreachable)?;
+        handle.set_progress_handler(INSTRUCTIONS, move || Instant::now() < deadline);
+        drop(handle);
+        Ok(connection)
+    }
+
+    /// Reads a query within the limits.
+    ///
+    /// # Errors
+    /// When the file can't be opened, or the query fails or runs into a limit.
+    pub async fn read(&self, prepared: &Prepared, binds: &Binds) -> Result<Table, LedgerError> {
+        let limit = self.limits.total();
+        timeout(limit, self.read_without_limit(prepared, binds)).await.unwrap_or_else(|_| {
+            Err(LedgerError::Timeout { query: prepared.name, limit, reason: "the file system gave no sign" })
+        })
+    }
+
+    async fn read_without_limit(&self, prepared: &Prepared, binds: &Binds) -> Result<Table, LedgerError> {
+        let _permit = self.permits.acquire().await.map_err(|e| LedgerError::Unreachable(e.to_string()))?;
+        let mut connection = self.connect().await?;
+        let result = self.statement(&mut connection, prepared, binds).await;
+        // The statement has ended; closing can only fail to say so.
+        connection.close().await.ok();
+        result
+    }
+
+    async fn statement(
+        &self,
+        connection: &mut SqliteConnection,
+        prepared: &Prepared,
+        binds: &Binds,
+    ) -> Result<Table, LedgerError> {
+        let began_at = Utc::now();
+        // The one place where text from the configuration becomes SQL. It is the operator's own, and the file is open read-only.
+        let query = sqlx::query(AssertSqlSafe(prepared.query.sql.clone())).persistent(false);
+        let mut stream = bound(query, binds.in_order(prepared, began_at)).fetch(connection);
+        let (mut rows, mut places, mut truncated) = (Vec::new(), Vec::new(), false);
+        while let Some(row) = stream.try_next().await.map_err(|error| self.failed(&error, prepared.name))? {
+            if rows.is_empty() {
+                let present: Vec<&str> = row.columns().iter().map(Column::name).collect();
+                places = locate(prepared, &present)?;
+            }
+            if rows.len() == prepared.max_rows {
+                truncated = true;
+                break;
+            }
+            rows.push(places.iter().map(|place| cell(&row, *place)).collect());
+        }
+        Ok(Table { rows, truncated, began_at, lag: Duration::ZERO, skew: None })
+    }
+
+    /// What an error of a query means.
+    pub fn failed(&self, error: &sqlx::Error, query: &'static str) -> LedgerError {
+        let code = error.as_database_error().and_then(|e| e.code()).and_then(|code| code.parse::<u32>().ok());
+        // The low byte of an extended code is the plain one.
+        match code.map(|code| code & 0xff) {
+            Some(5 | 6) => LedgerError::Timeout {
+                query,
+                limit: self.limits.lock,
+                reason: "it waited for a lock that somebody else holds",
+            },
+            Some(9) => {
+                LedgerError::Timeout { query, limit: self.limits.statement, reason: "the statement took too long" }
+            }
+            Some(10 | 11 | 14 | 26) => LedgerError::Unreachable(text(error)),
+            _ => LedgerError::Query { query, reason: text(error) },
+        }
+    }
+}
+
+/// Binds values to a query: lists as JSON text for `json_each`, instants as ISO text in UTC.
+pub(super) fn bound(
+    query: Query<'static, Sqlite, SqliteArguments>,
+    values: Vec<Bind>,
+) -> Query<'static, Sqlite, SqliteArguments> {
+    values.into_iter().fold(query, |query, value| match value {
+        Bind::List(texts) => query.bind(serde_json::Value::from(texts).to_string()),
+        Bind::Int(number) => query.bind(number),
+        Bind::Instant(at) => query.bind(iso(at)),
+    })
+}
+
+fn iso(at: DateTime<Utc>) -> String {
+    at.to_rfc3339_opts(SecondsFormat::Millis, true)
+}
+
+/// An error for people: one line, bounded.
+pub(super) fn text(error: &sqlx::Error) -> String {
+    let message = error.as_database_error().map_or_else(|| error.to_string(), |e| e.message().to_owned());
+    message.lines().next().unwrap_or_default().chars().take(300).collect()
+}
+
+/// The value at this place of a row. Its type is the value's own, whatever the column was declared as.
+pub(super) fn cell(row: &SqliteRow, place: usize) -> Cell {
+    let Ok(value) = row.try_get_raw(place) else { return Cell::Null };
+    if value.is_null() {
+        return Cell::Null;
+    }
+    let type_name = value.type_info().name().to_owned();
+    let decoded = match type_name.as_str() {
+        "INTEGER" => <i64 as Decode<Sqlite>>::decode(value).map(Cell::Int),
+        "REAL" => <f64 as Decode<Sqlite>>::decode(value).map(Cell::Float),
+        "TEXT" => <String as Decode<Sqlite>>::decode(value).map(Cell::Text),
+        _ => return Cell::Other(format!("a {type_name}")),
+    };
+    decoded.unwrap_or_else(|_| Cell::Other(format!("{type_name} that is not UTF-8")))
+}
