@@ -70,10 +70,13 @@ pub fn open(name: &str, config: &Ledger) -> Result<Arc<LedgerAdapter>, LedgerErr
         LedgerDatabase::Postgres(postgres) => {
             (Database::Postgres(PostgresReader::new(postgres, limits)?), Dialect::Postgres)
         }
-        LedgerDatabase::Sqlite(sqlite) => (Database::Sqlite(SqliteReader::new(sqlite, limits)), Dialect::Sqlite),
+        LedgerDatabase::Sqlite(sqlite) => {
+            (Database::Sqlite(SqliteReader::new(sqlite, limits)), Dialect::Sqlite)
+        }
     };
     let max_rows = config.max_rows as usize;
-    let pending = config.pending.as_ref().map(|query| prepare_pending(query, dialect, max_rows)).transpose()?;
+    let pending =
+        config.pending.as_ref().map(|query| prepare_pending(query, dialect, max_rows)).transpose()?;
     Ok(Arc::new(LedgerAdapter {
         name: name.to_owned(),
         database,
@@ -109,11 +112,15 @@ fn prepare_lookup(
         return Err(unusable(part, "it must bind `:ids` or `:keys`: without them it can't find a canary"));
     }
     if query.binds(Keys) && !layout.has_key() {
-        let reason = "it binds `:keys`, so `columns.idempotency_key` must name the column that shows whose row it is";
+        let reason =
+            "it binds `:keys`, so `columns.idempotency_key` must name the column that shows whose row it is";
         return Err(unusable(part, reason));
     }
     if query.list_types.contains_key(&Keys) {
-        return Err(unusable(part, "`:keys` are texts such as `dc-5f…`: they can't be cast to uuid or integer"));
+        return Err(unusable(
+            part,
+            "`:keys` are texts such as `dc-5f…`: they can't be cast to uuid or integer",
+        ));
     }
     let wanted = layout.wanted.clone();
     Ok((Prepared { name: "lookup", query, wanted, max_rows }, layout))
@@ -126,8 +133,8 @@ fn prepare_pending(
 ) -> Result<(Prepared, BacklogLayout), LedgerError> {
     use Parameter::{Limit, Now, NowMs, Overlap};
     let part = "pending query";
-    let query =
-        sql::parse(&config.sql, dialect, &[Limit, Now, NowMs, Overlap]).map_err(|fault| unusable(part, fault))?;
+    let query = sql::parse(&config.sql, dialect, &[Limit, Now, NowMs, Overlap])
+        .map_err(|fault| unusable(part, fault))?;
     let layout = BacklogLayout::new(&config.columns, &config.routes).map_err(misfit(part))?;
     let wanted = layout.wanted.clone();
     Ok((Prepared { name: "pending", query, wanted, max_rows }, layout))
@@ -148,7 +155,10 @@ impl LedgerAdapter {
     ///
     /// # Errors
     /// When the ledger can't be read: nothing is then known, and nothing is zero.
-    pub async fn pending(&self, deadlines: &BTreeMap<RouteName, Duration>) -> Result<PendingSnapshot, LedgerError> {
+    pub async fn pending(
+        &self,
+        deadlines: &BTreeMap<RouteName, Duration>,
+    ) -> Result<PendingSnapshot, LedgerError> {
         let Some((prepared, layout)) = &self.pending else {
             return Err(unusable("pending query", "none is configured"));
         };
@@ -176,7 +186,10 @@ impl LedgerAdapter {
     }
 
     /// Runs a reading, and counts it whatever comes of it.
-    async fn counted<T>(&self, reading: impl Future<Output = Result<T, LedgerError>>) -> Result<T, LedgerError> {
+    async fn counted<T>(
+        &self,
+        reading: impl Future<Output = Result<T, LedgerError>>,
+    ) -> Result<T, LedgerError> {
         let begun = Instant::now();
         let result = reading.await;
         let took = begun.elapsed();

@@ -63,7 +63,11 @@ impl BacklogLayout {
             not_before: columns.not_before.as_ref().map(|c| wanted.time(c)).transpose()?,
             status: columns.status.as_ref().map(|c| wanted.field(c)).transpose()?,
             count: columns.count.as_ref().map(|c| wanted.field(c)).transpose()?,
-            routes: routes.iter().filter(|(w, _)| *w != ALL_THE_REST).map(|(w, n)| (w.clone(), name(n))).collect(),
+            routes: routes
+                .iter()
+                .filter(|(w, _)| *w != ALL_THE_REST)
+                .map(|(w, n)| (w.clone(), name(n)))
+                .collect(),
             rest: routes.get(ALL_THE_REST).map(name),
             wanted,
         })
@@ -117,7 +121,10 @@ impl BacklogLayout {
                 Meaning::Pending => Some(Tried::Never),
                 Meaning::Retryable => Some(Tried::WillRetry),
                 Meaning::Unknown => Some(Tried::OutcomeUnknown),
-                Meaning::Delivered | Meaning::RejectedRecipient | Meaning::RejectedService | Meaning::Suppressed => None,
+                Meaning::Delivered
+                | Meaning::RejectedRecipient
+                | Meaning::RejectedService
+                | Meaning::Suppressed => None,
             },
         })
     }
@@ -128,7 +135,8 @@ impl BacklogLayout {
             read(&row[field.0], form, horizon, now, self.wanted.name(field))
         };
         let accepted_at = time(self.accepted_at, Horizon::Happened)?;
-        let not_before = self.not_before.map_or(Ok(Reading::Missing), |field| time(field, Horizon::Planned))?;
+        let not_before =
+            self.not_before.map_or(Ok(Reading::Missing), |field| time(field, Horizon::Planned))?;
         Ok(match (accepted_at, not_before) {
             (Reading::At(accepted_at), Reading::At(not_before)) => Some(accepted_at.max(not_before)),
             (Reading::At(accepted_at), Reading::Missing) => Some(accepted_at),

@@ -78,13 +78,20 @@ pub fn identifier(cell: &Cell, column: &str) -> Result<Option<String>, Misfit> {
         Cell::Text(text) | Cell::Decimal(text) => text.clone(),
         Cell::Int(number) => number.to_string(),
         Cell::Uuid(uuid) => uuid.to_string(),
-        Cell::Bool(_) | Cell::Float(_) | Cell::Instant(_) | Cell::Naive(_) | Cell::BeyondTime | Cell::Other(_) => {
+        Cell::Bool(_)
+        | Cell::Float(_)
+        | Cell::Instant(_)
+        | Cell::Naive(_)
+        | Cell::BeyondTime
+        | Cell::Other(_) => {
             let problem = format!("{} can't be an id: cast it to text in the SQL", cell.type_name());
             return Err(Misfit::new(column, problem));
         }
     };
     if text.len() > LONGEST_ID || text.chars().any(char::is_control) {
-        let problem = format!("an id is at most {LONGEST_ID} bytes long and has no control characters: is this the right column?");
+        let problem = format!(
+            "an id is at most {LONGEST_ID} bytes long and has no control characters: is this the right column?"
+        );
         return Err(Misfit::new(column, problem));
     }
     Ok(Some(text))
@@ -101,5 +108,7 @@ pub fn count(cell: &Cell, column: &str) -> Result<u64, Misfit> {
         Cell::Decimal(text) => text.parse().ok(),
         _ => None,
     };
-    number.ok_or_else(|| Misfit::new(column, format!("{} is not a count: give a whole number from 0", cell.type_name())))
+    number.ok_or_else(|| {
+        Misfit::new(column, format!("{} is not a count: give a whole number from 0", cell.type_name()))
+    })
 }

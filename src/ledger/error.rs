@@ -28,7 +28,9 @@ pub enum LedgerError {
         reason: &'static str,
     },
     /// The role may not read what the query reads.
-    #[error("the ledger's {query} query is not permitted: {reason}; grant SELECT on what it reads to the monitor's role")]
+    #[error(
+        "the ledger's {query} query is not permitted: {reason}; grant SELECT on what it reads to the monitor's role"
+    )]
     Denied {
         /// Which query.
         query: &'static str,

@@ -55,12 +55,14 @@ impl LookupLayout {
         };
         match (&layout.attempt_id, &layout.attempt_status, &layout.status) {
             (None, Some(status), _) => {
-                let problem = "an attempt's status needs `columns.attempt_id`, by which attempts are told apart";
+                let problem =
+                    "an attempt's status needs `columns.attempt_id`, by which attempts are told apart";
                 Err(Misfit::new(layout.wanted.name(*status), problem))
             }
-            (Some(id), None, _) => {
-                Err(Misfit::new(layout.wanted.name(*id), "an attempt's id needs `columns.attempt_status`, what came of it"))
-            }
+            (Some(id), None, _) => Err(Misfit::new(
+                layout.wanted.name(*id),
+                "an attempt's id needs `columns.attempt_status`, what came of it",
+            )),
             (None, None, None) => {
                 let problem = "give `columns.status`, or `columns.attempt_id` and `columns.attempt_status`: nothing says \
                                where a notification stands";
@@ -95,7 +97,8 @@ impl LookupLayout {
                 Cell::Uuid(uuid) if spelling.contains_key(uuid) => spelling[uuid].clone(),
                 cell => {
                     let name = self.wanted.name(self.notification_id);
-                    let text = identifier(cell, name)?.ok_or_else(|| Misfit::new(name, "a notification's id is NULL"))?;
+                    let text = identifier(cell, name)?
+                        .ok_or_else(|| Misfit::new(name, "a notification's id is NULL"))?;
                     NotificationId::from_text(text)
                 }
             };
@@ -110,7 +113,13 @@ impl LookupLayout {
         Ok(found.into_iter().map(|(id, draft)| draft.finish(id, self.policy_version.is_some())).collect())
     }
 
-    fn notification(&self, row: &[Cell], words: &Words, now: DateTime<Utc>, notes: &mut Notes) -> Result<Draft, Misfit> {
+    fn notification(
+        &self,
+        row: &[Cell],
+        words: &Words,
+        now: DateTime<Utc>,
+        notes: &mut Notes,
+    ) -> Result<Draft, Misfit> {
         let text = |field: Field| identifier(&row[field.0], self.wanted.name(field));
         Ok(Draft {
             key: self.key.map(text).transpose()?.flatten().map(IdempotencyKey::from_text),
@@ -198,7 +207,11 @@ impl Attempt {
 impl Draft {
     /// The notification's own status decides, where it has one that is known; else its newest terminal attempt; else it is pending.
     fn finish(self, id: NotificationId, has_policy_version: bool) -> Found {
-        let newest = self.attempts.values().filter(|a| a.fact.outcome.is_terminal()).max_by(|a, b| a.rank().cmp(&b.rank()));
+        let newest = self
+            .attempts
+            .values()
+            .filter(|a| a.fact.outcome.is_terminal())
+            .max_by(|a, b| a.rank().cmp(&b.rank()));
         let (disposition, cause) = self
             .status
             .and_then(disposition)

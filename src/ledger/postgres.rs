@@ -61,10 +61,11 @@ impl PostgresReader {
     /// When the URL can't be read.
     pub fn new(config: &PostgresLedger, limits: Limits) -> Result<Self, LedgerError> {
         // The parser's own words can hold parts of the URL, and so of the password.
-        let options = PgConnectOptions::from_str(config.url.expose()).map_err(|_| LedgerError::Configuration {
-            part: "url",
-            reason: "it is not of the form postgres://user:password@host:port/database".into(),
-        })?;
+        let options =
+            PgConnectOptions::from_str(config.url.expose()).map_err(|_| LedgerError::Configuration {
+                part: "url",
+                reason: "it is not of the form postgres://user:password@host:port/database".into(),
+            })?;
         let options = options
             .application_name(APPLICATION_NAME)
             .statement_cache_capacity(0)
@@ -79,7 +80,6 @@ impl PostgresReader {
             may_probe: AtomicBool::new(true),
         })
     }
-
 
     /// A connection of one's own.
     ///
@@ -168,7 +168,11 @@ fn places_of(row: &PgRow, prepared: &Prepared) -> Result<Vec<usize>, LedgerError
 }
 
 /// The statement with its parameters bound. It has no name, so a pooler may send each transaction to another server.
-fn statement(prepared: &Prepared, binds: &Binds, now: DateTime<Utc>) -> Query<'static, Postgres, PgArguments> {
+fn statement(
+    prepared: &Prepared,
+    binds: &Binds,
+    now: DateTime<Utc>,
+) -> Query<'static, Postgres, PgArguments> {
     // The one place where text from the configuration becomes SQL. It is the operator's own, and runs read-only.
     let query = sqlx::query(AssertSqlSafe(prepared.query.sql.clone())).persistent(false);
     bound(query, binds.in_order(prepared, now))

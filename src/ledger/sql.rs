@@ -91,7 +91,8 @@ const READING: [&str; 4] = ["select", "with", "values", "table"];
 /// # Errors
 /// When it isn't one single reading statement, or binds something else.
 pub fn parse(text: &str, dialect: Dialect, allowed: &[Parameter]) -> Result<Query, SqlFault> {
-    let query = Query { sql: String::with_capacity(text.len()), parameters: Vec::new(), list_types: BTreeMap::new() };
+    let query =
+        Query { sql: String::with_capacity(text.len()), parameters: Vec::new(), list_types: BTreeMap::new() };
     let mut scan = Scan { text, at: 0, dialect, allowed, query };
     scan.first_word()?;
     scan.at = 0;
@@ -231,7 +232,11 @@ impl<'a> Scan<'a> {
         loop {
             match self.blank_or_comment()? {
                 0 if self.rest().is_empty() => return Ok(()),
-                0 => return Err(self.fault_at(semicolon, "one statement is wanted, and more follows this semicolon")),
+                0 => {
+                    return Err(
+                        self.fault_at(semicolon, "one statement is wanted, and more follows this semicolon")
+                    );
+                }
                 n => self.at += n,
             }
         }

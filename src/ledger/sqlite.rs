@@ -9,7 +9,8 @@ use crate::config::ledger;
 use chrono::{DateTime, SecondsFormat, Utc};
 use futures_util::TryStreamExt;
 use sqlx::{
-    AssertSqlSafe, Column, ConnectOptions, Connection, Decode, Row, Sqlite, SqliteConnection, TypeInfo, ValueRef,
+    AssertSqlSafe, Column, ConnectOptions, Connection, Decode, Row, Sqlite, SqliteConnection, TypeInfo,
+    ValueRef,
     query::Query,
     sqlite::{SqliteArguments, SqliteConnectOptions, SqliteRow},
 };
@@ -120,9 +121,11 @@ impl SqliteReader {
                 limit: self.limits.lock,
                 reason: "it waited for a lock that somebody else holds",
             },
-            Some(9) => {
-                LedgerError::Timeout { query, limit: self.limits.statement, reason: "the statement took too long" }
-            }
+            Some(9) => LedgerError::Timeout {
+                query,
+                limit: self.limits.statement,
+                reason: "the statement took too long",
+            },
             Some(10 | 11 | 14 | 26) => LedgerError::Unreachable(text(error)),
             _ => LedgerError::Query { query, reason: text(error) },
         }

@@ -38,8 +38,14 @@ impl Form {
         Ok(match typed.time {
             TimeForm::NaiveUtc => Self::Naive(Tz::UTC),
             TimeForm::NaiveLocal => {
-                let zone = zone.ok_or_else(|| fault("`time: naive_local` needs a `zone`, such as `Europe/Berlin`".into()))?;
-                Self::Naive(zone.parse().map_err(|_| fault(format!("`{zone}` is not an IANA zone, such as `Europe/Berlin`")))?)
+                let zone = zone.ok_or_else(|| {
+                    fault("`time: naive_local` needs a `zone`, such as `Europe/Berlin`".into())
+                })?;
+                Self::Naive(
+                    zone.parse().map_err(|_| {
+                        fault(format!("`{zone}` is not an IANA zone, such as `Europe/Berlin`"))
+                    })?,
+                )
             }
             TimeForm::EpochSeconds => Self::EpochSeconds,
             TimeForm::EpochMillis => Self::EpochMillis,
@@ -72,7 +78,13 @@ pub enum Reading {
 ///
 /// # Errors
 /// When values of this type can't be read as configured: the configuration has to change.
-pub fn read(cell: &Cell, form: Form, horizon: Horizon, now: DateTime<Utc>, column: &str) -> Result<Reading, Misfit> {
+pub fn read(
+    cell: &Cell,
+    form: Form,
+    horizon: Horizon,
+    now: DateTime<Utc>,
+    column: &str,
+) -> Result<Reading, Misfit> {
     let at = match (cell, form) {
         (Cell::Null, _) => return Ok(Reading::Missing),
         (Cell::BeyondTime, _) => None,
@@ -83,11 +95,15 @@ pub fn read(cell: &Cell, form: Form, horizon: Horizon, now: DateTime<Utc>, colum
             Ok(at) => Some(at.to_utc()),
             Err(_) => match parse_with_offset(text) {
                 Some(at) => Some(at),
-                None if parse_naive(text).is_some() => return Err(undeclared("text without an offset", column)),
+                None if parse_naive(text).is_some() => {
+                    return Err(undeclared("text without an offset", column));
+                }
                 None => None,
             },
         },
-        (Cell::Text(text), Form::Naive(zone)) => parse_naive(text).and_then(|naive| from_local(naive, zone, now)),
+        (Cell::Text(text), Form::Naive(zone)) => {
+            parse_naive(text).and_then(|naive| from_local(naive, zone, now))
+        }
         (_, Form::EpochSeconds) => epoch_micros(cell, 6, column)?.and_then(DateTime::from_timestamp_micros),
         (_, Form::EpochMillis) => epoch_micros(cell, 3, column)?.and_then(DateTime::from_timestamp_micros),
         (cell, _) => return Err(undeclared(cell.type_name(), column)),
@@ -96,7 +112,8 @@ pub fn read(cell: &Cell, form: Form, horizon: Horizon, now: DateTime<Utc>, colum
         Horizon::Happened => now.checked_add_days(Days::new(1)),
         Horizon::Planned => now.checked_add_days(Days::new(3_653)),
     };
-    let is_sane = |at: &DateTime<Utc>| at.timestamp() >= EARLIEST_SECONDS && latest.is_none_or(|latest| *at <= latest);
+    let is_sane =
+        |at: &DateTime<Utc>| at.timestamp() >= EARLIEST_SECONDS && latest.is_none_or(|latest| *at <= latest);
     Ok(at.filter(is_sane).map_or(Reading::Refused, Reading::At))
 }
 
@@ -126,7 +143,9 @@ fn parse_naive(text: &str) -> Option<NaiveDateTime> {
 /// The forms with an offset that RFC 3339 does not have: a space, and `+00` or `+0000`.
 fn parse_with_offset(text: &str) -> Option<DateTime<Utc>> {
     let text = text.trim();
-    NAIVE_FORMS.iter().find_map(|form| Some(DateTime::parse_from_str(text, &format!("{form}%#z")).ok()?.to_utc()))
+    NAIVE_FORMS
+        .iter()
+        .find_map(|form| Some(DateTime::parse_from_str(text, &format!("{form}%#z")).ok()?.to_utc()))
 }
 
 /// Microseconds since 1970 of a number whose unit is 10^`digits` microseconds.
@@ -141,7 +160,10 @@ fn epoch_micros(cell: &Cell, digits: u32, column: &str) -> Result<Option<i64>, M
         }
         Cell::Decimal(text) | Cell::Text(text) => decimal_micros(text.trim(), digits),
         _ => {
-            let problem = format!("{} is no number since 1970: leave `time` away or give its true form", cell.type_name());
+            let problem = format!(
+                "{} is no number since 1970: leave `time` away or give its true form",
+                cell.type_name()
+            );
             return Err(Misfit::new(column, problem));
         }
     })

@@ -63,10 +63,13 @@ impl Wanted {
                 match (places.next(), places.next()) {
                     (Some(at), None) => Ok(at),
                     (None, _) => {
-                        let problem = format!("the result has no such column; it has: {}", present.join(", "));
+                        let problem =
+                            format!("the result has no such column; it has: {}", present.join(", "));
                         Err(Misfit::new(name, problem))
                     }
-                    (Some(_), Some(_)) => Err(Misfit::new(name, "the result has two columns of this name: rename one by `as`")),
+                    (Some(_), Some(_)) => {
+                        Err(Misfit::new(name, "the result has two columns of this name: rename one by `as`"))
+                    }
                 }
             })
             .collect()

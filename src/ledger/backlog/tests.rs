@@ -35,8 +35,13 @@ fn plain(status: Cell) -> Vec<Cell> {
 
 fn words() -> Words {
     Words::new(&BTreeMap::from(
-        [("again", Meaning::Retryable), ("open", Meaning::Pending), ("ok", Meaning::Delivered), ("?", Meaning::Unknown)]
-            .map(|(word, meaning)| (word.to_owned(), meaning)),
+        [
+            ("again", Meaning::Retryable),
+            ("open", Meaning::Pending),
+            ("ok", Meaning::Delivered),
+            ("?", Meaning::Unknown),
+        ]
+        .map(|(word, meaning)| (word.to_owned(), meaning)),
     ))
 }
 
@@ -89,7 +94,10 @@ fn routes_are_mapped_and_the_rest_is_other() {
     let route = |cell: Cell, routes: &BTreeMap<String, String>| {
         let layout = BacklogLayout::new(&columns(), routes).unwrap();
         let rows = [row(Cell::Instant(ago(30)), cell, Cell::Null, Cell::Null, Cell::Int(1))];
-        layout.map(&rows, &words(), now(), &mut Notes::default()).unwrap().rows[0].route.as_ref().map(ToString::to_string)
+        layout.map(&rows, &words(), now(), &mut Notes::default()).unwrap().rows[0]
+            .route
+            .as_ref()
+            .map(ToString::to_string)
     };
     let mut with_rest = routes();
     with_rest.insert("*".into(), "push/all".into());

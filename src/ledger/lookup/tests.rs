@@ -86,8 +86,14 @@ fn rows_of_one_notification_are_one_finding() {
     let (found, _) = join(&rows);
     assert_eq!(found.len(), 2);
     let a = &found[0];
-    assert_eq!((a.notification_id.as_str(), a.key.as_ref().map(IdempotencyKey::as_str)), ("a", Some("key-a")));
-    assert_eq!((a.row.disposition, a.row.attempts.len(), a.row.has_policy_version), (Disposition::Delivered, 2, true));
+    assert_eq!(
+        (a.notification_id.as_str(), a.key.as_ref().map(IdempotencyKey::as_str)),
+        ("a", Some("key-a"))
+    );
+    assert_eq!(
+        (a.row.disposition, a.row.attempts.len(), a.row.has_policy_version),
+        (Disposition::Delivered, 2, true)
+    );
     assert_eq!(a.row.accepted_at, Some(now() - chrono::TimeDelta::seconds(600)));
     assert_eq!(found[1].row.disposition, Disposition::Pending);
     assert!(found[1].row.attempts.is_empty());
@@ -184,7 +190,9 @@ fn a_uuid_comes_back_as_it_was_asked_for() {
 
 #[test]
 fn values_that_are_no_ids_are_refused_with_the_column() {
-    for cell in [Cell::Null, Cell::Bool(true), Cell::Other("JSONB".into()), text(&"x".repeat(257)), text("a\nb")] {
+    for cell in
+        [Cell::Null, Cell::Bool(true), Cell::Other("JSONB".into()), text(&"x".repeat(257)), text("a\nb")]
+    {
         let mut row = row("a", None, None);
         row[0] = cell.clone();
         let layout = LookupLayout::new(&columns()).unwrap();
@@ -203,7 +211,11 @@ fn columns_that_need_others_are_refused() {
         (
             |c| {
                 let time = crate::config::ledger::TimeForm::Iso;
-                c.status = Some(Column::Typed(crate::config::ledger::TypedColumn { name: "s".into(), time, zone: None }));
+                c.status = Some(Column::Typed(crate::config::ledger::TypedColumn {
+                    name: "s".into(),
+                    time,
+                    zone: None,
+                }));
             },
             "only a time",
         ),

@@ -83,9 +83,8 @@ fn numeric(bytes: &[u8]) -> Option<String> {
     };
     let (weight, scale) = (i32::from(i16::from_be_bytes(weight.to_be_bytes())), usize::from(*scale));
     let digits = digits.get(..usize::from(*count))?;
-    let digit = |place: i32| {
-        usize::try_from(weight - place).ok().and_then(|at| digits.get(at)).copied().unwrap_or(0)
-    };
+    let digit =
+        |place: i32| usize::try_from(weight - place).ok().and_then(|at| digits.get(at)).copied().unwrap_or(0);
     let whole: String = (0..=weight.max(0)).rev().map(|place| format!("{:04}", digit(place))).collect();
     let whole = whole.trim_start_matches('0');
     let whole = if whole.is_empty() { "0" } else { whole };

@@ -17,14 +17,20 @@ pub enum Failure {
 impl Failure {
     /// What this error of a query means.
     pub fn of(error: sqlx::Error, query: &'static str, limits: &Limits) -> Self {
-        let sqlx::Error::Database(answer) = &error else { return Self::Lost(LedgerError::Unreachable(text(&error))) };
+        let sqlx::Error::Database(answer) = &error else {
+            return Self::Lost(LedgerError::Unreachable(text(&error)));
+        };
         let answer = answer.downcast_ref::<PgDatabaseError>();
         let code = answer.code();
         Self::Answered(match code {
-            "57014" => LedgerError::Timeout { query, limit: limits.statement, reason: "the statement took too long" },
-            "55P03" => {
-                LedgerError::Timeout { query, limit: limits.lock, reason: "it waited for a lock that somebody else holds" }
+            "57014" => {
+                LedgerError::Timeout { query, limit: limits.statement, reason: "the statement took too long" }
             }
+            "55P03" => LedgerError::Timeout {
+                query,
+                limit: limits.lock,
+                reason: "it waited for a lock that somebody else holds",
+            },
             "42501" => LedgerError::Denied { query, reason: said(answer) },
             _ if ends_the_connection(code) => return Self::Lost(LedgerError::Unreachable(said(answer))),
             _ => LedgerError::Query { query, reason: said(answer) },
@@ -50,13 +56,19 @@ pub fn text(error: &sqlx::Error) -> String {
 
 /// What the database says. Errors of class 22 quote the value that they stumbled over: it is left out.
 fn said(answer: &PgDatabaseError) -> String {
-    let message = if answer.code().starts_with("22") { without_quoted(answer.message()) } else { answer.message().to_owned() };
+    let message = if answer.code().starts_with("22") {
+        without_quoted(answer.message())
+    } else {
+        answer.message().to_owned()
+    };
     format!("{} (SQLSTATE {})", bounded(&message), answer.code())
 }
 
 fn without_quoted(message: &str) -> String {
     match (message.find('"'), message.rfind('"')) {
-        (Some(first), Some(last)) if first < last => format!("{}\"…\"{}", &message[..first], &message[last + 1..]),
+        (Some(first), Some(last)) if first < last => {
+            format!("{}\"…\"{}", &message[..first], &message[last + 1..])
+        }
         _ => message.to_owned(),
     }
 }

@@ -1,6 +1,9 @@
 //! How a reading's transaction begins: read-only, with limits of its own, and with the time of the database.
 
-use super::{super::{LedgerError, binds::Limits}, failure::Failure};
+use super::{
+    super::{LedgerError, binds::Limits},
+    failure::Failure,
+};
 use chrono::{DateTime, TimeDelta, Utc};
 use futures_util::TryStreamExt;
 use sqlx::{AssertSqlSafe, PgConnection, Row, postgres::PgRow, raw_sql};
@@ -60,7 +63,8 @@ pub async fn begin(
         }
         Err(error) => return Err(Failure::of(error, query, limits)),
     };
-    let row = rows.first().ok_or_else(|| Failure::Lost(LedgerError::Unreachable("no answer to BEGIN".into())))?;
+    let row =
+        rows.first().ok_or_else(|| Failure::Lost(LedgerError::Unreachable("no answer to BEGIN".into())))?;
     let lag = lag(row).map_err(|error| Failure::of(error, query, limits))?;
     let lag = lag.ok_or_else(|| {
         let reason = "it is a replica that can't tell how far it is behind, as it has replayed nothing yet";

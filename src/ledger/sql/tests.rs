@@ -13,7 +13,8 @@ fn sqlite(text: &str) -> Query {
 
 #[test]
 fn parameters_become_numbers_each_once() {
-    let query = postgres("select 1 where id = any(:ids) or key = any(:keys) or x = any(:ids) limit :limit;\n-- end");
+    let query =
+        postgres("select 1 where id = any(:ids) or key = any(:keys) or x = any(:ids) limit :limit;\n-- end");
     assert_eq!(query.sql, "select 1 where id = any($1) or key = any($2) or x = any($1) limit $3");
     assert_eq!(query.parameters, [Parameter::Ids, Parameter::Keys, Parameter::Limit]);
     assert_eq!(sqlite("select :now, :ids, :now").sql, "select ?1, ?2, ?1");

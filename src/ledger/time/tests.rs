@@ -75,7 +75,10 @@ fn trial_23_a_missing_or_absurd_time_is_refused() {
 #[test]
 fn what_is_planned_may_lie_further_ahead() {
     let cell = text("2027-01-31T00:00:00Z");
-    assert_eq!(read(&cell, Form::ReadOff, Horizon::Planned, now(), "at").unwrap(), at("2027-01-31T00:00:00Z"));
+    assert_eq!(
+        read(&cell, Form::ReadOff, Horizon::Planned, now(), "at").unwrap(),
+        at("2027-01-31T00:00:00Z")
+    );
     assert_eq!(reading(&cell, Form::ReadOff), Reading::Refused);
 }
 
