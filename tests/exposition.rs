@@ -2,187 +2,38 @@
 
 #[path = "common/http.rs"]
 mod http;
+#[path = "common/page_bench.rs"]
+mod page_bench;
 #[path = "common/scrape.rs"]
 mod scrape;
 
-use chrono::{DateTime, TimeDelta, Utc};
+use chrono::TimeDelta;
 use delivery_canary::{
     catalog::{
         FAMILIES, Label, Values,
-        bounds::{CANARY_WINDOWS, SERIES_PER_ROUTE, stage_bounds},
+        bounds::{SERIES_PER_ROUTE, stage_bounds},
         families::PROCESS_FAMILIES,
         family,
-        labels::{GuardReason, LoopName, ReceiptResult, Stage, SubmissionLabel},
+        labels::{Stage, SubmissionLabel},
         reference,
     },
-    config::Config,
     domain::{
-        disagreement::Disagreement,
-        failure_evidence::Stream,
-        following::Stopped,
+        evidence::{AmbiguityReason, RefusalReason, SubmissionResult},
         pending::{PendingRow, PendingSnapshot, Tried},
         route::{Channel, RouteName},
-        verdict::{Class, Verdict},
     },
-    exposition::{
-        collector::registry,
-        server::{MetricsServer, render},
-    },
-    monitor::{
-        counters::Counters,
-        snapshot::{Clock, Configuration, Snapshot, SnapshotCell},
-    },
+    exposition::server::MetricsServer,
+    monitor::snapshot::Snapshot,
 };
+use page_bench::{Bench, FULL, config, configure, full, full_bench, instant, reading};
 use proptest::prelude::*;
 use scrape::{Scrape, promtool_accepts};
-use serde_json::json;
 use std::{
     collections::{BTreeMap, BTreeSet},
     io::Write,
     net::TcpStream,
-    sync::Arc,
     time::Duration,
 };
-
-const FULL: &str = "webhook/receipts";
-
-fn instant(seconds: i64) -> DateTime<Utc> {
-    DateTime::from_timestamp(1_790_000_000 + seconds, 0).unwrap()
-}
-
-fn config(names: &[&str], provider: &str) -> Config {
-    let routes: Vec<_> = names
-        .iter()
-        .map(|name| {
-            json!({
-                "channel": "webhook", "name": name, "provider": provider, "schedule": {"every": "5m"}, "deadline": "60s",
-                "acceptance": "api", "recipients": ["https://canary.invalid"], "hourly_cap": 20,
-                "receipt": {"receiver": "hook"}, "ledger": "main",
-            })
-        })
-        .collect();
-    let column = |name: &str| json!({ "sql": "select 1", "columns": { "notification_id": name } });
-    serde_json::from_value(json!({
-        "location": "zurich",
-        "store": {"sqlite": {"path": "canary.db"}},
-        "acceptances": {},
-        "receivers": {"hook": {"webhook": {
-            "listen": "127.0.0.1:0", "public_url": "http://localhost", "token_secrets": ["0123456789abcdef"],
-        }}},
-        "ledgers": {"main": {"database": {"sqlite": {"path": "ledger.db"}}, "lookup": column("id"), "statuses": {}}},
-        "routes": routes,
-    }))
-    .unwrap()
-}
-
-/// A monitor's cell and counts, before its first look.
-struct Bench {
-    cell: Arc<SnapshotCell>,
-    counters: Arc<Counters>,
-    registry: prometheus::Registry,
-}
-
-impl Bench {
-    fn new(config: &Config) -> Self {
-        let cell = Arc::new(SnapshotCell::new(first(config)));
-        let counters = Arc::new(Counters::default());
-        configure(&counters, config);
-        let registry = registry(Arc::clone(&cell), Arc::clone(&counters)).unwrap();
-        Self { cell, counters, registry }
-    }
-
-    fn page(&self) -> String {
-        render(&self.registry).unwrap()
-    }
-
-    fn scrape(&self) -> Scrape {
-        Scrape::read(&self.page()).unwrap()
-    }
-}
-
-fn first(config: &Config) -> Snapshot {
-    Snapshot::of_configuration(config, Configuration::default(), |_| Duration::from_secs(300))
-}
-
-fn configure(counters: &Counters, config: &Config) {
-    counters.configure(
-        config.routes.iter().map(|r| (r.full_name(), r.deadline.get())),
-        config.ledgers.keys().cloned(),
-        config.receivers.keys().cloned(),
-    );
-}
-
-fn reading(config: &Config, truncated: bool) -> PendingSnapshot {
-    let deadlines: BTreeMap<_, _> = config.routes.iter().map(|r| (r.full_name(), r.deadline.get())).collect();
-    let row = |route: Option<&str>, age: i64, tried, count| PendingRow {
-        route: route.map(RouteName::from_text),
-        due: Some(instant(-age)),
-        tried,
-        count,
-    };
-    let rows = [
-        row(Some(FULL), 10, Tried::Never, 4),
-        row(Some(FULL), 90, Tried::WillRetry, 3),
-        row(Some(FULL), 400_000, Tried::OutcomeUnknown, 1),
-        row(Some(FULL), -60, Tried::Never, 2),
-        row(None, 700, Tried::OutcomeUnknown, 5),
-    ];
-    PendingSnapshot::fold(instant(0), &deadlines, rows, 0, truncated)
-}
-
-/// A snapshot in which everything that may be absent is there.
-fn full(config: &Config) -> Snapshot {
-    let mut snapshot = first(config);
-    snapshot.taken_at = Some(instant(0));
-    snapshot.store_up = true;
-    snapshot.observers.values_mut().for_each(|up| *up = true);
-    snapshot.loops = LoopName::ALL.map(|name| (name, instant(0))).into();
-    snapshot.clock_skew =
-        [(Clock::Store, TimeDelta::milliseconds(-1_500)), (Clock::Ledger("main".into()), TimeDelta::zero())]
-            .into();
-    snapshot.configuration =
-        Configuration { hash: u64::MAX, last_reload_successful: true, last_reload_success: Some(instant(0)) };
-    let ledger = snapshot.ledgers.get_mut("main").unwrap();
-    ledger.pending = Some(reading(config, false));
-    ledger.role_can_write = Some(false);
-    ledger.lag = Some(Duration::from_millis(250));
-    for route in snapshot.routes.values_mut() {
-        let failing = Stream {
-            value: 2.5,
-            failing_since: Some(instant(-600)),
-            newest_failure: Some(instant(0)),
-            consecutive: 3,
-        };
-        route.arrives = failing;
-        route.in_time = failing;
-        route.newest_submission = Some(instant(0));
-        route.newest_arrival = Some(instant(-700));
-        route.oldest_in_flight = Some(instant(-30));
-        route.in_flight = 2;
-        route.stopped_at = Some(Stopped::Provider);
-        route.windows = CANARY_WINDOWS.iter().map(|w| (*w, Class::ALL.map(|c| (c, 7)).into())).collect();
-        route.verdicts = Verdict::ALL.map(|v| (v, 3)).into();
-        route.disagreements = Disagreement::ALL.map(|d| (d, 1)).into();
-    }
-    snapshot
-}
-
-fn full_bench() -> (Config, Bench) {
-    let config = config(&["receipts"], "acme");
-    let bench = Bench::new(&config);
-    bench.cell.publish(full(&config));
-    let route = RouteName::new(Channel::Webhook, "receipts");
-    let counters = bench.counters.route(&route).unwrap();
-    counters.submissions(SubmissionLabel::Unknown).inc();
-    counters.guard_refusals(GuardReason::MailAddress).inc();
-    for millis in [1, 5_999, 60_000, 75_001, 9_000_000] {
-        bench.counters.observe_stage(&route, Stage::Receipt, TimeDelta::milliseconds(millis));
-    }
-    bench.counters.observe_stage(&route, Stage::FirstAttempt, TimeDelta::milliseconds(-300_000));
-    bench.counters.receiver("hook").unwrap().results(ReceiptResult::Forged).raise_to(9);
-    bench.counters.ledger("main").unwrap().read_seconds.observe(Duration::from_millis(30));
-    (config, bench)
-}
 
 #[test]
 fn promtool_finds_nothing_on_a_full_a_first_and_an_empty_page() {
@@ -380,6 +231,43 @@ fn values_are_those_of_the_snapshot() {
         scrape.value("delivery_canary_stage_seconds_count", &[("route", FULL), ("stage", "first_attempt")]);
     let negative = scrape.value("delivery_monitor_negative_stages_total", &[("stage", "first_attempt")]);
     assert_eq!((first, negative), (Some(0.0), Some(1.0)));
+}
+
+#[test]
+fn trial_01_every_submission_that_left_is_in_the_totals_a_timed_out_one_too() {
+    let (_, bench) = full_bench();
+    let counters = bench.counters.route(&RouteName::from_text(FULL)).unwrap();
+    let results = [
+        SubmissionResult::Accepted { notification_id: None },
+        SubmissionResult::Ambiguous { reason: AmbiguityReason::Timeout },
+        SubmissionResult::Refused { reason: RefusalReason::Unreachable },
+        SubmissionResult::Refused { reason: RefusalReason::Guard },
+    ];
+    for label in results.iter().filter_map(SubmissionLabel::of) {
+        counters.submissions(label).inc();
+    }
+    let scrape = bench.scrape();
+    let total =
+        |result| scrape.value("delivery_canary_submissions_total", &[("route", FULL), ("result", result)]);
+    assert_eq!(["accepted", "refused", "unknown"].map(total), [Some(1.0), Some(1.0), Some(2.0)]);
+}
+
+#[test]
+fn the_checker_finds_what_it_is_for() {
+    let bad = [
+        ("# TYPE a gauge\na 1\na 2\n", "duplicate"),
+        ("# TYPE a gauge\na{x=\"1\"} 1\n# TYPE a gauge\na{x=\"2\"} 2\n", "twice"),
+        ("a 1\n", "no family"),
+        ("# TYPE a gauge\na NaN\n", "finite"),
+        ("# TYPE h histogram\nh_bucket{le=\"1\"} 2\nh_bucket{le=\"+Inf\"} 1\nh_sum 1\nh_count 1\n", "fall"),
+        ("# TYPE h histogram\nh_bucket{le=\"1\"} 1\nh_sum 1\nh_count 1\n", "last bucket"),
+        ("# TYPE h histogram\nh_bucket{le=\"+Inf\"} 2\nh_sum 1\nh_count 1\n", "last bucket"),
+        ("# TYPE h histogram\nh_bucket{le=\"+Inf\"} 1\nh_count 1\n", "no sum"),
+    ];
+    for (page, why) in bad {
+        let fault = Scrape::read(page).expect_err(page);
+        assert!(fault.contains(why), "{page} gives {fault}");
+    }
 }
 
 proptest! {

@@ -2,6 +2,7 @@
 
 use crate::domain::{
     disagreement::Disagreement,
+    evidence::{RefusalReason, SubmissionResult},
     failure_evidence::Question,
     following::Stopped,
     pending::PendingState,
@@ -152,6 +153,18 @@ words!(
         Janitor = "janitor",
     }
 );
+
+impl SubmissionLabel {
+    /// The label of what came of a submission; nothing for one that our own guard stopped, which is counted by its reason.
+    pub const fn of(result: &SubmissionResult) -> Option<Self> {
+        match result {
+            SubmissionResult::Accepted { .. } => Some(Self::Accepted),
+            SubmissionResult::Ambiguous { .. } => Some(Self::Unknown),
+            SubmissionResult::Refused { reason: RefusalReason::Guard } => None,
+            SubmissionResult::Refused { .. } => Some(Self::Refused),
+        }
+    }
+}
 
 impl Window {
     /// How long it is.

@@ -1,5 +1,5 @@
-//! A small HTTP/1 server that no client can hold up: headers must come in time, a connection lives for a while only, and when
-//! there are too many the oldest goes.
+//! A small HTTP/1 server that no client can hold up: a connection is for one request, its headers must come in time, it lives
+//! for a while only, and when there are too many the oldest goes.
 
 use axum::Router;
 use hyper::server::conn::http1;
@@ -19,9 +19,9 @@ use tokio::{
 pub struct Limits {
     /// Most connections at a time. One more ends the oldest: a client that does as it should is gone long before.
     pub connections: usize,
-    /// How long the headers of a request may take, and how long a connection may idle before them.
+    /// How long the headers of the request may take.
     pub headers: Duration,
-    /// How long a connection may live at all.
+    /// How long a connection may live, a slow reader's too.
     pub lifetime: Duration,
     /// How long a stop waits for answers that are under way.
     pub drain: Duration,
@@ -82,6 +82,9 @@ async fn connection(stream: TcpStream, router: Router, limits: Limits) {
     // Without it a small answer may wait for the client's acknowledgement; that it can't be set harms nothing.
     let _ = stream.set_nodelay(true);
     let served = http1::Builder::new()
+        // A scrape and a probe are one request each. A connection kept for the next would be closed by the one side just when
+        // the other uses it again, once in a while.
+        .keep_alive(false)
         .timer(TokioTimer::new())
         .header_read_timeout(limits.headers)
         .max_headers(64)

@@ -17,8 +17,8 @@ const CONTENT_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
 
 const LIMITS: Limits = Limits {
     connections: 32,
-    headers: Duration::from_secs(10),
-    lifetime: Duration::from_secs(300),
+    headers: Duration::from_secs(5),
+    lifetime: Duration::from_secs(60),
     drain: Duration::from_secs(2),
 };
 

@@ -18,7 +18,7 @@ use tokio::sync::oneshot;
 const LIMITS: Limits = Limits {
     connections: 64,
     headers: Duration::from_secs(2),
-    lifetime: Duration::from_secs(60),
+    lifetime: Duration::from_secs(5),
     drain: Duration::from_millis(500),
 };
 

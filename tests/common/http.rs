@@ -7,6 +7,7 @@ use std::{
 };
 
 /// An answer.
+#[allow(dead_code, reason = "not every test reads all of it")]
 pub struct Answer {
     pub status: u16,
     pub head: String,
