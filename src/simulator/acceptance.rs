@@ -19,7 +19,7 @@ use axum::{
 };
 use chrono::Utc;
 use std::sync::Arc;
-use tokio::sync::Notify;
+use tokio::sync::{Notify, Semaphore};
 use uuid::Uuid;
 
 /// What acceptance works with.
@@ -33,6 +33,8 @@ pub struct Acceptance {
     pub policy_version: String,
     pub callbacks_anywhere: bool,
     pub most_body_bytes: usize,
+    /// Places for submissions that are under way, those among them whose caller went away.
+    pub under_way: Arc<Semaphore>,
 }
 
 /// The routes of the acceptance listener.
@@ -57,7 +59,21 @@ async fn submit(State(here): State<Arc<Acceptance>>, headers: HeaderMap, body: B
         }
     };
     here.statistics.count(submission.key.as_deref(), Event::Submitted);
-    here.take(submission, traceparent(header("traceparent"))).await
+    let traceparent = traceparent(header("traceparent"));
+    let Ok(place) = Arc::clone(&here.under_way).try_acquire_owned() else {
+        let message = "too many submissions are under way";
+        return here.refused(refusal(StatusCode::SERVICE_UNAVAILABLE, "busy", message));
+    };
+    // On a task of its own: what a caller who goes away has submitted may still be accepted, as with any service.
+    let acceptance = Arc::clone(&here);
+    let work = tokio::spawn(async move {
+        let answer = acceptance.take(submission, traceparent).await;
+        drop(place);
+        answer
+    });
+    work.await.unwrap_or_else(|_| {
+        refusal(StatusCode::INTERNAL_SERVER_ERROR, "internal", "the submission broke off")
+    })
 }
 
 impl Acceptance {

@@ -92,6 +92,7 @@ impl Assembly {
             policy_version: self.options.policy_version.clone(),
             callbacks_anywhere: self.options.callbacks_anywhere,
             most_body_bytes: self.options.most_body_bytes,
+            under_way: Arc::new(Semaphore::new(self.options.most_connections)),
         };
         let router = acceptance::router(Arc::new(acceptance));
         listen("acceptance", self.options.acceptance, self.options.most_connections, router).await

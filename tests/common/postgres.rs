@@ -25,19 +25,26 @@ use std::{
 /// How long a server may take to be ready, or to be gone. A busy machine is slow.
 const WITHIN: Duration = Duration::from_secs(60);
 
-/// Holds the server: arguments are the end marker, the data folder and the server's command. A line `keep` on standard
-/// input stops the server and keeps its files; the end of standard input removes them too.
+/// Holds the server: arguments are the template, the server's home and the server's command. A line `keep` on standard
+/// input stops the server and keeps its files; the end of standard input removes them too. The signal is repeated, since a
+/// server that has only just been started does not hear it yet.
 const HOLD: &str = r#"
-ended=$1; data=$2; shift 2
-{ "$@"; : >"$ended"; } &
-read -r word
-[ -e "$ended" ] || kill -INT "$(head -n 1 "$data/postmaster.pid")" 2>/dev/null
-wait
-[ "$word" = keep ] || rm -rf "$(dirname "$data")"
+template=$1; home=$2; shift 2
+if [ -e "$home/data" ] || cp -a --reflink=auto "$template" "$home/data"; then
+    { "$@" & echo $! >"$home/pid"; wait $!; : >"$home/ended"; } &
+    read -r word
+    until [ -e "$home/ended" ]; do kill -INT "$(cat "$home/pid")" 2>/dev/null; sleep 0.02; done
+    wait
+else
+    : >"$home/ended"
+    read -r word
+fi
+[ "$word" = keep ] || rm -rf "$home"
 "#;
 
 /// A running server. It is stopped, and its files are removed, when this is dropped.
 pub struct Postgres {
+    template: PathBuf,
     home: PathBuf,
     port: u16,
     shell: Option<Child>,
@@ -54,13 +61,7 @@ impl Postgres {
             .expect("a temporary folder can be made")
             .keep();
         give_to_server(&home);
-        let copied =
-            as_server("cp").args(["-a", "--reflink=auto"]).arg(&template).arg(home.join("data")).status();
-        assert!(
-            copied.as_ref().is_ok_and(std::process::ExitStatus::success),
-            "cp of {template:?}: {copied:?}"
-        );
-        let mut server = Self { home, port: 0, shell: None, databases: AtomicU32::new(0) };
+        let mut server = Self { template, home, port: 0, shell: None, databases: AtomicU32::new(0) };
         server.run_on_a_free_port();
         server
     }
@@ -130,6 +131,7 @@ impl Postgres {
     fn run(&mut self) -> Result<(), String> {
         let (ended, data, log) = (self.home.join("ended"), self.home.join("data"), self.home.join("log"));
         let _ = fs::remove_file(&ended);
+        let _ = fs::remove_file(self.home.join("pid"));
         let log_file = File::create(&log).expect("the log can be written");
         let settings = [
             "listen_addresses=127.0.0.1",
@@ -141,7 +143,7 @@ impl Postgres {
             "max_connections=100",
         ];
         let mut shell = as_server("/bin/sh");
-        shell.args(["-c", HOLD, "hold"]).arg(&ended).arg(&data);
+        shell.args(["-c", HOLD, "hold"]).arg(&self.template).arg(&self.home);
         shell.arg(binary("postgres")).arg("-D").arg(&data).args(["-p", &self.port.to_string()]);
         shell.args(settings.iter().flat_map(|setting| ["-c", setting]));
         shell.stdin(Stdio::piped()).stdout(log_file.try_clone().expect("a log")).stderr(log_file);
@@ -198,12 +200,13 @@ impl Drop for Postgres {
 /// The folder that `initdb` made, for everybody to copy.
 fn template() -> PathBuf {
     let version = output(Command::new(binary("postgres")).arg("--version"));
-    let version: String = version.chars().filter(|c| c.is_ascii_digit() || *c == '.').take(12).collect();
+    // "postgres (PostgreSQL) 15.18 (...)": the third word.
+    let version = version.split_whitespace().nth(2).unwrap_or("unknown");
     let owner =
         server_user().map_or_else(|| output(Command::new("id").arg("-u")), |(uid, _)| uid.to_string());
-    let base =
-        std::env::temp_dir().join(format!("delivery-canary-postgres-template-{version}-{}", owner.trim()));
-    let (lock, made) = (base.with_extension("lock"), base.join("data"));
+    let name = format!("delivery-canary-postgres-template-{version}-{}", owner.trim());
+    let base = std::env::temp_dir().join(&name);
+    let (lock, made) = (std::env::temp_dir().join(format!("{name}.lock")), base.join("data"));
     let lock =
         File::options().create(true).append(true).open(&lock).expect("the template's lock can be opened");
     lock.lock().expect("the template's lock can be had");

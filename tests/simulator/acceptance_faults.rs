@@ -41,6 +41,18 @@ async fn acceptance_slow_answers_later_and_accepts() {
 }
 
 #[tokio::test]
+async fn acceptance_slow_accepts_even_when_the_caller_has_gone() {
+    let world = World::new().await;
+    world.simulator.switch(FaultOrder::on(Fault::AcceptanceSlow).seconds(0.3)).await.unwrap();
+    let url = format!("http://{}/v1/notifications", world.simulator.addresses().acceptance);
+    let call = world.client.post(url).header("idempotency-key", "key-1").json(&world.body());
+    let gone = call.timeout(Duration::from_millis(100)).send().await.expect_err("the caller gave up");
+    assert!(gone.is_timeout(), "{gone:?}");
+    world.sink.has(1).await;
+    assert_eq!(world.simulator.effects("key-1").accepted, 1);
+}
+
+#[tokio::test]
 async fn acceptance_ambiguous_accepts_and_never_answers() {
     let world = World::new().await;
     world.simulator.fault_on(Fault::AcceptanceAmbiguous).await.unwrap();

@@ -7,7 +7,7 @@ use crate::simulator::{gate::Gate, options::SimulatorOptions, proxy::TcpProxy};
 use async_trait::async_trait;
 use chrono::{DateTime, Utc};
 use sqlx::{
-    PgPool,
+    Connection, PgConnection, PgPool,
     postgres::{PgConnectOptions, PgPoolOptions},
 };
 use std::{sync::Arc, time::Duration};
@@ -34,12 +34,14 @@ impl PostgresLedger {
             return Err(LedgerError::Url("it names no host".into()));
         }
         let upstream = (connect.get_host().to_owned(), connect.get_port());
+        let connect = connect.application_name("notification-service");
+        // A pool only says that it timed out; a bare connection says why the database can't be reached.
+        let bare = PgConnection::connect_with(&connect).await.map_err(to("connect to its database"))?;
+        bare.close().await.map_err(to("connect to its database"))?;
         let pool = PgPoolOptions::new()
             .max_connections(MOST_CONNECTIONS)
             .acquire_timeout(Duration::from_secs(5))
-            .connect_with(connect.application_name("notification-service"))
-            .await
-            .map_err(to("connect to its database"))?;
+            .connect_lazy_with(connect);
         sqlx::raw_sql(include_str!("postgres.sql")).execute(&pool).await.map_err(to("make its tables"))?;
         let handler = Arc::new(TcpProxy { upstream });
         let proxy = Gate::open_at("ledger's", options.ledger_proxy, 64, handler).await?;
