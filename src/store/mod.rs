@@ -1,6 +1,28 @@
 //! The monitor's own durable state: canaries with their events, sums by minute and hour, caps, pauses, proofs.
 //!
-//! One trait, one set of statements, two databases. Every call is one transaction.
+//! One trait, one set of statements, two databases. Every call is one transaction. Times are kept to the microsecond, those in
+//! events whole. Why it is made so: docs/adr/0006-store.md; what it holds: docs/data.md.
+
+mod append;
+mod change;
+mod control;
+mod database;
+mod decide;
+mod fault;
+mod keep;
+mod levels;
+mod open;
+mod plan;
+mod read;
+mod row;
+mod schema;
+mod sql;
+mod statement;
+mod stream;
+mod sums;
+mod writer;
+
+pub use open::open;
 
 use crate::domain::{
     canary::{Canary, CanaryKind, Event, Plan},
@@ -224,6 +246,9 @@ pub enum StoreError {
     /// It can't be reached, or does not answer in time.
     #[error("the store can't be used now: {0}")]
     Unavailable(String),
+    /// It can't be opened as it is configured.
+    #[error("the store can't be opened: {0}")]
+    Refused(String),
     /// It holds something that can't be read back.
     #[error("the store holds {what} that can't be read: {reason}; was it written by a newer release?")]
     Corrupt {
@@ -240,7 +265,7 @@ pub enum StoreError {
 /// The monitor's own durable state.
 #[async_trait]
 pub trait Store: Send + Sync + 'static {
-    /// Whether a write can be made now. Writes and rolls back nothing of worth, within two seconds.
+    /// Whether a write can be made now: makes one, of no worth, within two seconds.
     async fn ping(&self) -> Result<(), StoreError>;
 
     /// Plans canaries, each for itself: one per key, below its cap, unless paused. The answers are in the order of the wishes.
@@ -296,6 +321,9 @@ pub trait Store: Send + Sync + 'static {
         limit: u32,
     ) -> Result<Vec<Settled>, StoreError>;
 
+    /// The number of the newest judgement; zero before the first.
+    async fn newest_change(&self) -> Result<i64, StoreError>;
+
     /// Sums over [now - window, now), by the minute of first settlement.
     async fn window(&self, window: Duration, now: DateTime<Utc>) -> Result<Vec<WindowSum>, StoreError>;
 
@@ -309,7 +337,7 @@ pub trait Store: Send + Sync + 'static {
     /// What is on its way at this location.
     async fn in_flight(&self, location: &Location) -> Result<Vec<InFlight>, StoreError>;
 
-    /// The newest submission and the newest intact arrival per route at this location.
+    /// The newest submission and the newest intact arrival per route at this location, of all kinds that go through the service.
     async fn newest(
         &self,
         location: &Location,
@@ -336,6 +364,9 @@ pub trait Store: Send + Sync + 'static {
 
     /// Notes what an operator did.
     async fn note(&self, operation: &Operation) -> Result<(), StoreError>;
+
+    /// What operators did, the newest first.
+    async fn operations(&self, limit: u32) -> Result<Vec<Operation>, StoreError>;
 
     /// Writes down that a self-receipt arrived at this receiver. Kept for two days.
     async fn prove_sink(&self, receiver: &str, at: DateTime<Utc>) -> Result<(), StoreError>;

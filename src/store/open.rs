@@ -1,0 +1,125 @@
+//! Opening a store.
+
+use super::{
+    Store, StoreError,
+    database::{Access, CALL_LIMIT, Database, Dialect},
+    fault::Fault,
+    sql::SqlStore,
+};
+use crate::config::model::{PostgresStore, SqliteStore, StoreConfig};
+use sqlx::{
+    ConnectOptions, Executor,
+    any::{AnyConnectOptions, AnyPoolOptions},
+};
+use std::{fs::OpenOptions, path::Path, str::FromStr, sync::Arc, time::Duration};
+
+/// Longest wait for a connection: below the limit of a call, so that the error says what was waited for.
+const ACQUIRE_LIMIT: Duration = Duration::from_millis(2_500);
+
+/// Connections that read an SQLite store beside the one that writes.
+const SQLITE_READERS: u32 = 3;
+
+/// `FULL` waits for the disk at each commit: the intent must be there after a loss of power too. The wait for another process's lock
+/// ends before the call does.
+const SQLITE_SETTINGS: &str = "PRAGMA busy_timeout = 3000; PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; \
+                               PRAGMA foreign_keys = ON; PRAGMA temp_store = MEMORY; PRAGMA journal_size_limit = 16777216";
+
+/// Opens the store. A file must open now; a server may be down, and is used as soon as it is there.
+///
+/// # Errors
+/// [`StoreError::Refused`] where the file or the address can't be used, [`StoreError::Schema`] where a newer release wrote the file.
+pub async fn open(config: &StoreConfig) -> Result<Arc<dyn Store>, StoreError> {
+    sqlx::any::install_default_drivers();
+    match config {
+        StoreConfig::Sqlite(config) => open_sqlite(config).await,
+        StoreConfig::Postgres(config) => open_postgres(config),
+    }
+}
+
+async fn open_sqlite(config: &SqliteStore) -> Result<Arc<dyn Store>, StoreError> {
+    let path = &config.path;
+    make_file(path)?;
+    let refused = |reason: String| StoreError::Refused(format!("{}: {reason}", path.display()));
+    let name = path.to_str().ok_or_else(|| refused("the name of the file must be UTF-8".into()))?;
+    // The text of an address, in which a few characters of a file's name would have a meaning.
+    let escaped = name.replace('%', "%25").replace('?', "%3F").replace('#', "%23");
+    let options = AnyConnectOptions::from_str(&format!("sqlite:{escaped}?mode=rw"))
+        .map_err(|error| refused(error.to_string()))?
+        .disable_statement_logging();
+    let pool = |connections| {
+        AnyPoolOptions::new()
+            .max_connections(connections)
+            .acquire_timeout(ACQUIRE_LIMIT)
+            .test_before_acquire(false)
+            .idle_timeout(None)
+            .max_lifetime(None)
+            .after_connect(|conn, _| {
+                Box::pin(async move { conn.execute(SQLITE_SETTINGS).await.map(drop) })
+            })
+            .connect_lazy_with(options.clone())
+    };
+    let database = Database::new(Dialect::Sqlite, pool(SQLITE_READERS), pool(1));
+    let first = Database::within(CALL_LIMIT, async {
+        let work = database.begin(Access::Write).await?;
+        database.finish(work, Ok(())).await
+    });
+    first.await.map_err(|fault| match fault {
+        Fault::Schema(reason) => StoreError::Schema(format!("{}: {reason}", path.display())),
+        Fault::Database(sqlx::Error::Database(error)) => match error.code().as_deref() {
+            // SQLITE_NOTADB, SQLITE_CORRUPT
+            Some("26" | "11") => refused(format!(
+                "{error}; it is no store or is damaged: move it away and start with a new one, or put a backup in its place"
+            )),
+            _ => refused(error.to_string()),
+        },
+        other => StoreError::from(other),
+    })?;
+    Ok(Arc::new(SqlStore::new(database)))
+}
+
+/// Makes the file where it isn't there, readable by its owner only.
+fn make_file(path: &Path) -> Result<(), StoreError> {
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let refused = |reason: String| StoreError::Refused(format!("{}: {reason}", path.display()));
+    if !folder.is_dir() {
+        let hint = format!("its folder {} is not there; make it, or mount a volume there", folder.display());
+        return Err(refused(hint));
+    }
+    let mut options = OpenOptions::new();
+    options.read(true).write(true).create(true).truncate(false);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    options.open(path).map(drop).map_err(|error| {
+        refused(format!("{error}; the process must be able to read and write it, and to make files beside it"))
+    })
+}
+
+fn open_postgres(config: &PostgresStore) -> Result<Arc<dyn Store>, StoreError> {
+    // The reason of a parser could hold a part of the address, and the address holds a password.
+    let refused = |reason: &str| StoreError::Refused(format!("the URL of the PostgreSQL store {reason}"));
+    let address = config.url.expose();
+    if !(address.starts_with("postgres://") || address.starts_with("postgresql://")) {
+        return Err(refused("must begin with `postgres://`"));
+    }
+    let mut options = AnyConnectOptions::from_str(address)
+        .map_err(|_| {
+            refused("can't be read: write `postgres://role:password@host:port/database`, special characters percent-encoded")
+        })?
+        .disable_statement_logging();
+    let has = |options: &AnyConnectOptions, key: &str| {
+        options.database_url.query_pairs().any(|(known, _)| known == key)
+    };
+    // Without named statements it works behind a pooler of transactions too.
+    for (key, value) in [("application_name", "delivery-canary"), ("statement-cache-capacity", "0")] {
+        if !has(&options, key) {
+            options.database_url.query_pairs_mut().append_pair(key, value);
+        }
+    }
+    let pool = AnyPoolOptions::new()
+        .max_connections(config.max_connections.max(2))
+        .acquire_timeout(ACQUIRE_LIMIT)
+        .idle_timeout(Duration::from_secs(300))
+        .max_lifetime(Duration::from_secs(1_800))
+        .connect_lazy_with(options);
+    Ok(Arc::new(SqlStore::new(Database::new(Dialect::Postgres, pool.clone(), pool))))
+}

@@ -1,0 +1,143 @@
+//! Reading canaries.
+
+use super::{
+    Filter, InFlight, Settled, Stored,
+    fault::Fault,
+    row::{
+        SETTLED, canary_columns, event, instant, int, maybe_instant, micros, settled, stored, stored_one, text,
+    },
+    statement::{Value, fetch, values},
+};
+use crate::domain::{
+    canary::{CanaryKind, Event},
+    route::{CanaryId, Location, RouteName},
+};
+use chrono::{DateTime, Utc};
+use sqlx::{AnyConnection, any::AnyRow};
+
+/// `due` asks so. The condition on the lease is that of its index.
+pub(super) const DUE: &str = "FROM canary WHERE location = $1 AND next_look <= $2 AND lease_until IS NULL \
+                              ORDER BY next_look LIMIT $3";
+
+/// `next_due` asks so.
+pub(super) const NEXT_DUE: &str = "SELECT next_look FROM canary WHERE location = $1 AND next_look IS NOT NULL \
+                                   AND lease_until IS NULL ORDER BY next_look LIMIT 1";
+
+/// `settled_since` asks so.
+pub(super) const SETTLED_SINCE: &str =
+    "FROM canary WHERE location = $1 AND change_number > $2 ORDER BY change_number LIMIT $3";
+
+/// `settled` asks so about one route.
+pub(super) const SETTLED_OF_ROUTE: &str = "FROM canary WHERE location = $1 AND slot >= $2 AND verdict IS NOT NULL \
+                                           AND kind IN ('scheduled', 'confirmation') AND route = $3";
+
+/// `settled` asks so about all routes.
+pub(super) const SETTLED_OF_ALL: &str = "FROM canary WHERE location = $1 AND slot >= $2 AND verdict IS NOT NULL \
+                                         AND kind IN ('scheduled', 'confirmation')";
+
+/// `in_flight` asks so.
+pub(super) const IN_FLIGHT: &str = "SELECT route, COUNT(*), MIN(slot) FROM canary \
+                                    WHERE location = $1 AND verdict IS NULL AND erased = 0 GROUP BY route";
+
+/// `canary` asks so for its row.
+pub(super) const CANARY: &str = "FROM canary WHERE canary_id = $1";
+
+/// `canary` asks so for its events.
+pub(super) const EVENTS: &str = "SELECT written_at, body FROM event WHERE canary_id = $1 ORDER BY seq";
+
+pub(super) async fn due(
+    conn: &mut AnyConnection,
+    location: &Location,
+    now: DateTime<Utc>,
+    limit: u32,
+) -> Result<Vec<Stored>, Fault> {
+    let text = format!("SELECT {} {DUE}", canary_columns());
+    let rows = fetch(conn, text, values![location.as_str(), micros(now), i64::from(limit)]).await?;
+    stored(conn, &rows).await
+}
+
+pub(super) async fn canary(
+    conn: &mut AnyConnection,
+    id: CanaryId,
+) -> Result<Option<(Stored, Vec<(DateTime<Utc>, Event)>)>, Fault> {
+    let text = format!("SELECT {} {CANARY}", canary_columns());
+    let rows = fetch(conn, text, values![id.to_string()]).await?;
+    let Some(row) = rows.first() else { return Ok(None) };
+    let history = fetch(conn, EVENTS, values![id.to_string()]).await?;
+    let history: Vec<(DateTime<Utc>, Event)> = history.iter().map(written_event).collect::<Result<_, _>>()?;
+    let events: Vec<Event> = history.iter().map(|(_, event)| event.clone()).collect();
+    Ok(Some((stored_one(row, &events)?, history)))
+}
+
+fn written_event(row: &AnyRow) -> Result<(DateTime<Utc>, Event), Fault> {
+    Ok((instant(int(row, 0)?)?, event(&text(row, 1)?)?))
+}
+
+/// The statement of `settled`. The order is made by the caller: only it knows how ids compare.
+pub(super) fn settled_statement(
+    location: &Location,
+    route: Option<&RouteName>,
+    from: DateTime<Utc>,
+) -> (String, Vec<Value>) {
+    let mut values = values![location.as_str(), micros(from)];
+    values.extend(route.map(|route| Value::from(route.as_str())));
+    let condition = if route.is_some() { SETTLED_OF_ROUTE } else { SETTLED_OF_ALL };
+    (format!("SELECT {SETTLED} {condition}"), values)
+}
+
+pub(super) fn settled_rows(rows: &[AnyRow]) -> Result<Vec<Settled>, Fault> {
+    rows.iter().map(settled).collect()
+}
+
+pub(super) fn in_flight(row: &AnyRow) -> Result<InFlight, Fault> {
+    Ok(InFlight {
+        route: RouteName::from_text(text(row, 0)?),
+        count: u64::try_from(int(row, 1)?).unwrap_or(0),
+        oldest_slot: maybe_instant(row, 2)?,
+    })
+}
+
+/// The statement of `newest`. What goes past the service says nothing about its route.
+pub(super) fn newest_statement(location: &Location) -> (String, Vec<Value>) {
+    let kinds: Vec<String> = CanaryKind::ALL
+        .into_iter()
+        .filter(|kind| !kind.is_control())
+        .map(|kind| format!("'{}'", kind.word()))
+        .collect();
+    let text = format!(
+        "SELECT route, MAX(submitted_at), MAX(arrived_at) FROM stream \
+         WHERE location = $1 AND kind IN ({}) GROUP BY route",
+        kinds.join(", ")
+    );
+    (text, values![location.as_str()])
+}
+
+pub(super) async fn list(conn: &mut AnyConnection, filter: &Filter) -> Result<Vec<Stored>, Fault> {
+    let (mut conditions, mut values) = (Vec::new(), Vec::new());
+    let mut condition = |text: &str, value: Value| {
+        values.push(value);
+        conditions.push(format!("{text} ${}", values.len()));
+    };
+    if let Some(route) = &filter.route {
+        condition("route =", route.as_str().into());
+    }
+    if let Some(verdict) = filter.verdict {
+        condition("verdict =", verdict.word().into());
+    }
+    if let Some(from) = filter.from {
+        condition("slot >=", micros(from).into());
+    }
+    if let Some(until) = filter.until {
+        condition("slot <", micros(until).into());
+    }
+    values.push(i64::from(filter.limit).into());
+    let limit = values.len();
+    let conditions =
+        if conditions.is_empty() { String::new() } else { format!("WHERE {}", conditions.join(" AND ")) };
+    let columns = canary_columns();
+    let text = format!(
+        "SELECT {columns} FROM canary {conditions} ORDER BY slot DESC, canary_id DESC LIMIT ${limit}"
+    );
+    let rows = fetch(conn, text, values).await?;
+    stored(conn, &rows).await
+}
