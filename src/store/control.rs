@@ -68,18 +68,12 @@ pub(super) fn pause_of(row: &AnyRow) -> Result<Pause, Fault> {
 pub(super) async fn note(conn: &mut AnyConnection, operation: &Operation) -> Result<(), Fault> {
     let text = "INSERT INTO operation (operation_id, at, who, what, target) VALUES ($1, $2, $3, $4, $5)";
     let Operation { at, who, what, on } = operation;
-    let values =
-        values![Uuid::now_v7().to_string(), micros(*at), who.as_str(), what.as_str(), on.as_str()];
+    let values = values![Uuid::now_v7().to_string(), micros(*at), who.as_str(), what.as_str(), on.as_str()];
     execute(conn, text, values).await.map(drop)
 }
 
 pub(super) fn operation_of(row: &AnyRow) -> Result<Operation, Fault> {
-    Ok(Operation {
-        at: instant(int(row, 0)?)?,
-        who: text(row, 1)?,
-        what: text(row, 2)?,
-        on: text(row, 3)?,
-    })
+    Ok(Operation { at: instant(int(row, 0)?)?, who: text(row, 1)?, what: text(row, 2)?, on: text(row, 3)? })
 }
 
 pub(super) async fn prove_sink(

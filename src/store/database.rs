@@ -136,7 +136,11 @@ impl Database {
     }
 
     /// Runs one query in a transaction of its own.
-    pub(super) async fn query(&self, text: &str, values: Vec<super::statement::Value>) -> Result<Vec<AnyRow>, Fault> {
+    pub(super) async fn query(
+        &self,
+        text: &str,
+        values: Vec<super::statement::Value>,
+    ) -> Result<Vec<AnyRow>, Fault> {
         Self::within(CALL_LIMIT, async {
             let mut work = self.begin(Access::Read).await?;
             let result = super::statement::fetch(&mut work, text, values).await;

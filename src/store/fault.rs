@@ -40,7 +40,9 @@ impl Fault {
     /// Whether the database refused this very work, so that other work may pass.
     pub(super) fn is_of_this_work(&self) -> bool {
         match self {
-            Self::Database(Sqlx::Database(error)) => error.kind() != sqlx::error::ErrorKind::Other || self.is_data(),
+            Self::Database(Sqlx::Database(error)) => {
+                error.kind() != sqlx::error::ErrorKind::Other || self.is_data()
+            }
             Self::Database(Sqlx::Encode(_) | Sqlx::Decode(_) | Sqlx::ColumnDecode { .. }) => true,
             Self::Corrupt { .. } => true,
             Self::Database(_) | Self::Schema(_) | Self::TooLate(_) => false,

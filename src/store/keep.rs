@@ -31,13 +31,8 @@ pub(super) async fn take_over(
          RETURNING {}",
         canary_columns()
     );
-    let values = values![
-        lease.owner.as_str(),
-        micros(lease.until),
-        location.as_str(),
-        micros(now),
-        i64::from(limit)
-    ];
+    let values =
+        values![lease.owner.as_str(), micros(lease.until), location.as_str(), micros(now), i64::from(limit)];
     let rows = fetch(conn, text, values).await?;
     stored(conn, &rows).await
 }

@@ -53,9 +53,7 @@ async fn open_sqlite(config: &SqliteStore) -> Result<Arc<dyn Store>, StoreError>
             .test_before_acquire(false)
             .idle_timeout(None)
             .max_lifetime(None)
-            .after_connect(|conn, _| {
-                Box::pin(async move { conn.execute(SQLITE_SETTINGS).await.map(drop) })
-            })
+            .after_connect(|conn, _| Box::pin(async move { conn.execute(SQLITE_SETTINGS).await.map(drop) }))
             .connect_lazy_with(options.clone())
     };
     let database = Database::new(Dialect::Sqlite, pool(SQLITE_READERS), pool(1));
@@ -90,7 +88,9 @@ fn make_file(path: &Path) -> Result<(), StoreError> {
     #[cfg(unix)]
     std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
     options.open(path).map(drop).map_err(|error| {
-        refused(format!("{error}; the process must be able to read and write it, and to make files beside it"))
+        refused(format!(
+            "{error}; the process must be able to read and write it, and to make files beside it"
+        ))
     })
 }
 

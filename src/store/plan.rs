@@ -64,7 +64,8 @@ pub(super) async fn plan(
 /// Decides on each wish in turn: what an earlier one of the same call takes, a later one meets.
 fn choose(wishes: &[Wish], mut known: Known) -> Vec<Planned> {
     let mut decide = |wish: &PlanRequest| {
-        let paused = |route| known.pauses.get(&route).is_some_and(|ends| *ends > micros(wish.plan.planned_at));
+        let paused =
+            |route| known.pauses.get(&route).is_some_and(|ends| *ends > micros(wish.plan.planned_at));
         if known.taken.contains(wish.plan.key.as_str()) {
             return Planned::Taken;
         }
@@ -130,12 +131,20 @@ async fn insert(conn: &mut AnyConnection, chosen: &[&Wish]) -> Result<HashSet<St
         .iter()
         .map(|(wish, lease)| {
             let mut row = plan_values(&wish.plan);
-            row.extend(values![1i64, 0i64, micros(wish.next_look), lease.owner.as_str(), micros(lease.until), 0i64]);
+            row.extend(values![
+                1i64,
+                0i64,
+                micros(wish.next_look),
+                lease.owner.as_str(),
+                micros(lease.until),
+                0i64
+            ]);
             row
         })
         .collect();
-    let head =
-        format!("INSERT INTO canary ({PLAN}, version, receipts, next_look, lease_owner, lease_until, erased)");
+    let head = format!(
+        "INSERT INTO canary ({PLAN}, version, receipts, next_look, lease_owner, lease_until, erased)"
+    );
     let tail = "ON CONFLICT (idempotency_key) DO NOTHING RETURNING canary_id";
     fetch_values(conn, &head, tail, rows).await?.iter().map(|row| text(row, 0)).collect()
 }

@@ -4,7 +4,8 @@ use super::{
     Filter, InFlight, Settled, Stored,
     fault::Fault,
     row::{
-        SETTLED, canary_columns, event, instant, int, maybe_instant, micros, settled, stored, stored_one, text,
+        SETTLED, canary_columns, event, instant, int, maybe_instant, micros, settled, stored, stored_one,
+        text,
     },
     statement::{Value, fetch, values},
 };

@@ -36,7 +36,8 @@ pub(super) async fn bring_up_to_date(conn: &mut AnyConnection, dialect: Dialect)
         let clustered = if dialect == Dialect::Sqlite { "WITHOUT ROWID" } else { "" };
         run(conn, text.replace("/*clustered*/", clustered)).await.map_err(hint)?;
         let now = Utc::now().timestamp_micros();
-        execute(conn, "INSERT INTO schema_step (step, applied_at) VALUES ($1, $2)", values![step, now]).await?;
+        execute(conn, "INSERT INTO schema_step (step, applied_at) VALUES ($1, $2)", values![step, now])
+            .await?;
     }
     Ok(())
 }

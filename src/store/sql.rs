@@ -1,8 +1,8 @@
 //! The store on a database of SQL.
 
 use super::{
-    Append, Appended, Decision, ErasureTarget, Filter, Horizon, InFlight, Lease, Operation, Pause, PlanRequest,
-    Planned, Removed, Settled, Store, StoreError, Stored, WindowSum, control,
+    Append, Appended, Decision, ErasureTarget, Filter, Horizon, InFlight, Lease, Operation, Pause,
+    PlanRequest, Planned, Removed, Settled, Store, StoreError, Stored, WindowSum, control,
     database::{Access, CALL_LIMIT, Database, Work},
     fault::Fault,
     keep, read,
@@ -60,7 +60,10 @@ macro_rules! transaction {
 }
 
 fn start_of(window: Duration, now: DateTime<Utc>) -> DateTime<Utc> {
-    TimeDelta::from_std(window).ok().and_then(|window| now.checked_sub_signed(window)).unwrap_or(DateTime::UNIX_EPOCH)
+    TimeDelta::from_std(window)
+        .ok()
+        .and_then(|window| now.checked_sub_signed(window))
+        .unwrap_or(DateTime::UNIX_EPOCH)
 }
 
 #[async_trait]
@@ -91,7 +94,12 @@ impl Store for SqlStore {
         Ok(self.writer.write(|answer| Job::Append(appends, answer)).await?)
     }
 
-    async fn due(&self, location: &Location, now: DateTime<Utc>, limit: u32) -> Result<Vec<Stored>, StoreError> {
+    async fn due(
+        &self,
+        location: &Location,
+        now: DateTime<Utc>,
+        limit: u32,
+    ) -> Result<Vec<Stored>, StoreError> {
         transaction!(self, Access::Read, work => read::due(&mut work, location, now, limit).await)
     }
 

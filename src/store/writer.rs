@@ -71,7 +71,10 @@ impl Writer {
     }
 
     /// Writes, together with what else is waiting.
-    pub(super) async fn write<T>(self: &Arc<Self>, job: impl FnOnce(Answer<T>) -> Job) -> Result<Vec<T>, Fault> {
+    pub(super) async fn write<T>(
+        self: &Arc<Self>,
+        job: impl FnOnce(Answer<T>) -> Job,
+    ) -> Result<Vec<T>, Fault> {
         let (answer, mut answered) = oneshot::channel();
         self.queue().push_back(job(answer));
         Database::within(CALL_LIMIT, async {
