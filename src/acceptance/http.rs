@@ -157,3 +157,17 @@ async fn read<'a>(response: &mut reqwest::Response, bytes: &'a mut Vec<u8>, limi
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_submission_never_ends_before_it_began() {
+        let start = DateTime::from_timestamp(1_790_000_000, 0).unwrap();
+        assert_eq!(end(start, Duration::ZERO), start);
+        assert_eq!(end(start, Duration::from_millis(1500)), start + TimeDelta::milliseconds(1500));
+        assert_eq!(end(start, Duration::MAX), start);
+        assert_eq!(end(DateTime::<Utc>::MAX_UTC, Duration::from_secs(1)), DateTime::<Utc>::MAX_UTC);
+    }
+}

@@ -66,7 +66,8 @@ fn advice(host: &str, port: u16, error: &io::Error) -> String {
     };
     match tls {
         TlsError::InvalidCertificate(fault) => match fault {
-            CertificateError::UnknownIssuer => format!(
+            // A signature that does not fit comes of an issuer that has the name of a trusted one, and another key.
+            CertificateError::UnknownIssuer | CertificateError::BadSignature => format!(
                 "the certificate of {host}:{port} comes from an unknown issuer: give the issuer's certificate in `ca_file`"
             ),
             CertificateError::Expired | CertificateError::ExpiredContext { .. } => {
