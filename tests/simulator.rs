@@ -4,6 +4,8 @@
 mod acceptance_faults;
 #[path = "simulator/delivery_faults.rs"]
 mod delivery_faults;
+#[path = "simulator/documented.rs"]
+mod documented;
 #[path = "simulator/ledgers.rs"]
 mod ledgers;
 #[path = "common/postgres.rs"]

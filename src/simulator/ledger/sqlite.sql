@@ -19,7 +19,7 @@ create table if not exists notifications (
     leased          integer not null default 0 check (leased in (0, 1))
 ) strict;
 
-create index if not exists notifications_pending on notifications (route, accepted_at) where settled_at is null;
+create index if not exists notifications_pending on notifications (accepted_at, route) where settled_at is null;
 create index if not exists notifications_due on notifications (next_attempt_at)
     where settled_at is null and leased = 0 and next_attempt_at is not null;
 create index if not exists notifications_leased on notifications (notification_id) where leased = 1;
