@@ -54,16 +54,7 @@ fn documented(reader: &ReaderAddress) -> Arc<LedgerAdapter> {
         block.expect("the page has a block for each ledger").replace(": LEDGER", &format!(": {ledger}"));
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("monitor.yaml");
-    std::fs::write(
-        &path,
-        format!(
-            "{}
-    ledger: simulator
-{text}",
-            MONITOR.trim_end()
-        ),
-    )
-    .unwrap();
+    std::fs::write(&path, format!("{MONITOR}{text}")).unwrap();
     let loaded = config::load(&path, &|_| None).unwrap_or_else(|faults| panic!("{faults}"));
     open("simulator", &loaded.config.ledgers["simulator"]).unwrap()
 }
