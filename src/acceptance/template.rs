@@ -40,10 +40,12 @@ impl Templates {
         environment.set_fuel(Some(FUEL));
         environment.add_filter("urlencode", |text: &str| percent_encoded(text));
         for (key, source) in parts {
-            environment.add_template_owned(key.clone(), source.to_owned()).map_err(|error| {
+            let fault = |error: minijinja::Error| {
                 let fault = error.detail().map_or_else(|| error.kind().to_string(), str::to_owned);
-                BuildError::Template { key, line: error.line().unwrap_or(1), fault }
-            })?;
+                BuildError::Template { key: key.clone(), line: error.line().unwrap_or(1), fault }
+            };
+            environment.add_template_owned(key.clone(), source.to_owned()).map_err(fault)?;
+            try_names(&environment, &key).map_err(fault)?;
         }
         Ok(Self(environment))
     }
@@ -105,6 +107,28 @@ impl Variables {
         ["canary_id", "key", "token", "slot", "now", "deadline", "traceparent"]
             .into_iter()
             .filter_map(|name| self.0.get(name).and_then(Value::as_str).map(str::to_owned))
+    }
+}
+
+/// Renders a part with a stand-in for each variable. The engine looks for filters, tests and functions only then, and a name that
+/// it doesn't know should not wait for the first canary. Other faults may come of the stand-ins.
+fn try_names(environment: &Environment<'_>, key: &str) -> Result<(), minijinja::Error> {
+    let template = environment.get_template(key)?;
+    let stand_ins: BTreeMap<_, _> =
+        template.undeclared_variables(false).into_iter().map(|name| (name, "x")).collect();
+    match template.render(stand_ins) {
+        Err(error)
+            if matches!(
+                error.kind(),
+                ErrorKind::UnknownFilter
+                    | ErrorKind::UnknownTest
+                    | ErrorKind::UnknownFunction
+                    | ErrorKind::UnknownMethod
+            ) =>
+        {
+            Err(error)
+        }
+        _ => Ok(()),
     }
 }
 

@@ -138,6 +138,10 @@ fn a_fault_of_the_configuration_names_its_key() {
         (json!({ "url": "https://user:word@localhost/" }), "`url`: it must not hold a user"),
         (json!({ "url": "https://localhost:port/" }), "`url`: its host or port"),
         (json!({ "url": url, "body": "a\n{{ key" }), "`body`, line 2"),
+        (
+            json!({ "url": url, "body": "{{ key | to_jason }}" }),
+            "`body`, line 1: the template does not compile: filter to_jason is unknown",
+        ),
         (json!({ "url": url, "headers": { "x y": "" } }), "`headers.x y`: it is no name"),
         (
             json!({ "url": url, "headers": { "Traceparent": "" } }),
