@@ -28,13 +28,16 @@ pub struct WebhookReceiver {
     /// How the sender proves itself, where it can.
     #[serde(default)]
     pub sender: Sender,
+    /// The header with the sender's own id of a message. A repeat with the same id is the same message.
+    #[serde(default = "message_id_header")]
+    pub message_id_header: String,
     /// How often the self-receipt is sent through the public address.
     #[serde(default = "fifteen_seconds")]
     pub self_receipt_every: Span,
     /// Largest body that is read, in bytes.
     #[serde(default = "body_limit")]
     pub max_body_bytes: usize,
-    /// Most connections at a time.
+    /// Most connections at a time. When all are taken, the one that has been reading the longest gives way to the next.
     #[serde(default = "connection_limit")]
     pub max_connections: usize,
     /// Limit on reading one whole request.
@@ -143,7 +146,7 @@ pub struct Expectation {
     /// A regular expression that must not match.
     #[serde(default)]
     pub must_not_match: Option<String>,
-    /// The exact value.
+    /// The exact value. `{{canary_id}}` and `{{traceparent}}` in it are those of the canary.
     #[serde(default)]
     pub equals: Option<String>,
     /// Least length in characters.
@@ -154,6 +157,9 @@ pub struct Expectation {
     pub max_length: Option<usize>,
 }
 
+fn message_id_header() -> String {
+    "webhook-id".into()
+}
 fn fifteen_seconds() -> Span {
     Span::seconds(15)
 }

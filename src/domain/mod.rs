@@ -9,4 +9,5 @@ pub mod outcome;
 pub mod pending;
 pub mod route;
 pub mod schedule;
+pub mod traceparent;
 pub mod verdict;

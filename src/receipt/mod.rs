@@ -5,6 +5,18 @@ use crate::domain::{
     route::{CanaryId, RouteName},
 };
 use async_trait::async_trait;
+use chrono::{DateTime, Utc};
+
+pub mod content;
+pub mod message;
+pub mod public_url;
+pub mod rules;
+pub mod self_receipt;
+pub mod sender;
+pub mod stats;
+pub mod token;
+mod trust;
+pub mod webhook;
 
 /// A canary that arrived at a sink of ours, its token verified and its content checked.
 #[derive(Clone, Debug, PartialEq)]
@@ -35,6 +47,11 @@ pub enum Admission {
 /// Who writes arrivals down. A sender is answered only after that.
 #[async_trait]
 pub trait Keeper: Send + Sync {
-    /// Writes an arrival down.
+    /// Writes an arrival down. An arrival whose route is not that of the canary's plan is of an unknown canary.
+    ///
+    /// It may be called before the submission has its answer, and it is not stopped when the sender hangs up.
     async fn arrived(&self, arrival: Arrival) -> Admission;
+
+    /// Writes down that a message to ourselves arrived at this receiver: something could have arrived then.
+    async fn proved(&self, receiver: &str, at: DateTime<Utc>);
 }

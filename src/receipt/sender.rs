@@ -1,0 +1,162 @@
+//! How the sender of a webhook proves itself, besides by the canary's token.
+
+use super::message::{Message, PlaceError, header};
+use crate::config::{receipt::Sender, scalar::Secret};
+use base64::{
+    Engine,
+    alphabet::STANDARD,
+    engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig},
+};
+use chrono::{DateTime, TimeDelta, Utc};
+use hmac::{Hmac, Mac};
+use hyper::header::{HeaderName, HeaderValue};
+use sha2::{Digest, Sha256};
+use std::fmt;
+use subtle::ConstantTimeEq;
+use thiserror::Error;
+
+const ID: HeaderName = HeaderName::from_static("webhook-id");
+const TIMESTAMP: HeaderName = HeaderName::from_static("webhook-timestamp");
+const SIGNATURE: HeaderName = HeaderName::from_static("webhook-signature");
+const LEAST_KEY_BYTES: usize = 16;
+/// Some senders leave the padding out; the bytes are the same.
+const BASE64: GeneralPurpose = GeneralPurpose::new(
+    &STANDARD,
+    GeneralPurposeConfig::new().with_decode_padding_mode(DecodePaddingMode::Indifferent),
+);
+
+/// Why a sender could never prove itself so.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum SenderError {
+    /// There is no secret.
+    #[error("`secrets` of the sender is empty: give at least one, or leave `sender` out")]
+    NoSecret,
+    /// A secret is empty.
+    #[error("secret {place} of the sender is empty")]
+    EmptySecret {
+        /// Which one, counted from 1.
+        place: usize,
+    },
+    /// A Standard Webhooks secret that isn't one.
+    #[error(
+        "secret {place} of the sender is not a Standard Webhooks secret: `whsec_` and base64 of at least {LEAST_KEY_BYTES} bytes"
+    )]
+    NotAKey {
+        /// Which one, counted from 1.
+        place: usize,
+    },
+    /// The header can't be.
+    #[error("`header` of the sender: {0}")]
+    Header(#[from] PlaceError),
+}
+
+/// What proves a sender, compiled.
+#[derive(Clone)]
+pub enum SenderProof {
+    /// The token alone.
+    Token,
+    /// A header with a shared secret.
+    SharedSecret {
+        /// The header.
+        header: HeaderName,
+        /// SHA-256 of each secret. Digests are compared, so that the time does not tell a secret's length.
+        digests: Vec<[u8; 32]>,
+    },
+    /// A Standard Webhooks signature.
+    StandardWebhooks {
+        /// One for each secret.
+        keys: Vec<Hmac<Sha256>>,
+        /// How far the signed time may be from ours.
+        tolerance: TimeDelta,
+    },
+}
+
+impl fmt::Debug for SenderProof {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Token => "Token",
+            Self::SharedSecret { .. } => "SharedSecret",
+            Self::StandardWebhooks { .. } => "StandardWebhooks",
+        })
+    }
+}
+
+impl SenderProof {
+    /// Checks and compiles.
+    pub fn compile(sender: &Sender) -> Result<Self, SenderError> {
+        match sender {
+            Sender::Token => Ok(Self::Token),
+            Sender::SharedSecret(shared) => Ok(Self::SharedSecret {
+                header: header(&shared.header)?,
+                digests: each(&shared.secrets, |secret| Some(Sha256::digest(secret.as_bytes()).into()))?,
+            }),
+            Sender::StandardWebhooks(standard) => Ok(Self::StandardWebhooks {
+                keys: each(&standard.secrets, standard_key)?,
+                tolerance: standard.tolerance.delta(),
+            }),
+        }
+    }
+
+    /// Whether the sender of this message has proven itself.
+    pub fn accepts(&self, message: &Message<'_>, now: DateTime<Utc>) -> bool {
+        match self {
+            Self::Token => true,
+            Self::SharedSecret { header, digests } => only(message, header).is_some_and(|given| {
+                let given: [u8; 32] = Sha256::digest(given.as_bytes()).into();
+                digests.iter().fold(false, |found, digest| bool::from(digest.ct_eq(&given)) | found)
+            }),
+            Self::StandardWebhooks { keys, tolerance } => signed(message, keys, *tolerance, now).is_some(),
+        }
+    }
+}
+
+fn each<T>(secrets: &[Secret], one: impl Fn(&str) -> Option<T>) -> Result<Vec<T>, SenderError> {
+    if secrets.is_empty() {
+        return Err(SenderError::NoSecret);
+    }
+    let numbered = secrets.iter().enumerate().map(|(i, secret)| (i + 1, secret.expose()));
+    numbered
+        .map(|(place, secret)| match secret {
+            "" => Err(SenderError::EmptySecret { place }),
+            secret => one(secret).ok_or(SenderError::NotAKey { place }),
+        })
+        .collect()
+}
+
+fn standard_key(secret: &str) -> Option<Hmac<Sha256>> {
+    let key = BASE64.decode(secret.strip_prefix("whsec_").unwrap_or(secret)).ok()?;
+    (key.len() >= LEAST_KEY_BYTES).then(|| Hmac::new_from_slice(&key).ok()).flatten()
+}
+
+/// The value of a header that came exactly once.
+fn only<'a>(message: &'a Message<'_>, name: &HeaderName) -> Option<&'a HeaderValue> {
+    let mut values = message.headers.get_all(name).iter();
+    values.next().filter(|_| values.next().is_none())
+}
+
+/// Verifies as Standard Webhooks says: the signed text is `id.timestamp.body`, and one `v1` signature of one secret is enough.
+fn signed(
+    message: &Message<'_>,
+    keys: &[Hmac<Sha256>],
+    tolerance: TimeDelta,
+    now: DateTime<Utc>,
+) -> Option<()> {
+    let id = only(message, &ID)?.as_bytes();
+    let timestamp = only(message, &TIMESTAMP)?.to_str().ok()?;
+    let signatures = only(message, &SIGNATURE)?.to_str().ok()?;
+    let sent_at = DateTime::from_timestamp(timestamp.parse().ok()?, 0)?;
+    if id.is_empty() || now.signed_duration_since(sent_at).abs() > tolerance {
+        return None;
+    }
+    let given: Vec<Vec<u8>> = signatures
+        .split(' ')
+        .filter_map(|one| one.strip_prefix("v1,"))
+        .filter_map(|one| BASE64.decode(one).ok())
+        .collect();
+    let fits = keys.iter().fold(false, |found, key| {
+        let text = key.clone().chain_update(id).chain_update(b".").chain_update(timestamp);
+        let right = text.chain_update(b".").chain_update(message.body).finalize().into_bytes();
+        given.iter().fold(found, |found, one| bool::from(right.as_slice().ct_eq(one)) | found)
+    });
+    fits.then_some(())
+}
