@@ -37,7 +37,8 @@ pub struct LedgerAdapter {
     pub(super) lookup: (Prepared, LookupLayout),
     pub(super) pending: Option<(Prepared, BacklogLayout)>,
     pub(super) words: Words,
-    overlap: Duration,
+    pub(super) overlap: Duration,
+    pub(super) freshness: Duration,
     refresh_every: Duration,
     pub(super) stats: Arc<LedgerStats>,
     told: Mutex<BTreeSet<String>>,
@@ -84,6 +85,7 @@ pub fn open(name: &str, config: &Ledger) -> Result<Arc<LedgerAdapter>, LedgerErr
         pending,
         words: Words::new(&config.statuses),
         overlap: config.overlap.get(),
+        freshness: config.freshness.get(),
         refresh_every: config.refresh_every.get(),
         stats: Arc::default(),
         told: Mutex::default(),
@@ -175,7 +177,7 @@ impl LedgerAdapter {
         .await
     }
 
-    async fn read(&self, prepared: &Prepared, binds: &Binds) -> Result<Table, LedgerError> {
+    pub(super) async fn read(&self, prepared: &Prepared, binds: &Binds) -> Result<Table, LedgerError> {
         let table = self.database.read(prepared, binds).await?;
         self.stats.update(|figures| {
             figures.rows_read += table.rows.len() as u64;

@@ -7,6 +7,7 @@ mod adapter;
 mod backlog;
 mod binds;
 mod cell;
+pub mod check;
 mod error;
 mod lookup;
 mod notes;

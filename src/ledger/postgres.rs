@@ -9,11 +9,13 @@ use super::{
     binds::{Bind, Binds, Limits, Prepared, Table, locate},
 };
 use crate::config::ledger::PostgresLedger;
-use chrono::{DateTime, Utc};
+use cell::cell;
+use chrono::Utc;
 use failure::Failure;
 use futures_util::TryStreamExt;
+use opening::{begin, end};
 use sqlx::{
-    AssertSqlSafe, Column, ConnectOptions, PgConnection, Postgres, Row,
+    AssertSqlSafe, Column, ConnectOptions, Connection, PgConnection, Postgres, Row,
     postgres::{PgArguments, PgConnectOptions, PgRow},
     query::Query,
 };
@@ -27,14 +29,16 @@ use std::{
 };
 use tokio::{sync::Semaphore, time::timeout};
 
-pub(super) use cell::cell;
-pub(super) use opening::{begin, end};
+pub(super) use cell::sample;
 
 /// The name by which the database's own people see us.
 const APPLICATION_NAME: &str = "delivery-canary";
 
 /// A connection is not kept for longer, so that a name that moves to another server is followed.
 const LONGEST_LIFE: Duration = Duration::from_secs(600);
+
+/// How often one reading is tried again because the connection met new types: parameters and columns are learnt in turn.
+const MOST_NEW_TYPES: u32 = 3;
 
 /// Reads a PostgreSQL database.
 pub struct PostgresReader {
@@ -85,7 +89,7 @@ impl PostgresReader {
     ///
     /// # Errors
     /// When there is none within the limit.
-    pub async fn connect(&self) -> Result<PgConnection, LedgerError> {
+    async fn connect(&self) -> Result<PgConnection, LedgerError> {
         let limit = self.limits.connect;
         let connected = timeout(limit, self.options.connect()).await;
         connected
@@ -106,6 +110,7 @@ impl PostgresReader {
 
     async fn read_without_limit(&self, prepared: &Prepared, binds: &Binds) -> Result<Table, LedgerError> {
         let _permit = self.permits.acquire().await.map_err(|e| LedgerError::Unreachable(e.to_string()))?;
+        let mut new_types = 0;
         loop {
             // A reading that is dropped half-way takes its connection with it, and the server ends the transaction.
             let mut kept = match self.idle() {
@@ -120,10 +125,63 @@ impl PostgresReader {
             match result {
                 Ok(table) => return Ok(table),
                 Err(Failure::Lost(_)) if was_used => {}
+                Err(Failure::TypeWasNew(_)) if new_types < MOST_NEW_TYPES => new_types += 1,
                 Err(Failure::MayNotProbe) => self.may_probe.store(false, Ordering::Relaxed),
-                Err(Failure::Lost(error) | Failure::Answered(error)) => return Err(error),
+                Err(Failure::Lost(error) | Failure::Answered(error) | Failure::TypeWasNew(error)) => {
+                    return Err(error);
+                }
             }
         }
+    }
+
+    /// Reads all rows of a query of our own on a connection of its own, which is closed: what a check needs.
+    ///
+    /// # Errors
+    /// As for [`Self::read`].
+    pub async fn fetch(
+        &self,
+        name: &'static str,
+        sql: String,
+        values: Vec<Bind>,
+    ) -> Result<Vec<PgRow>, LedgerError> {
+        let limit = self.limits.total();
+        let fetched = timeout(limit, async {
+            let _permit =
+                self.permits.acquire().await.map_err(|e| LedgerError::Unreachable(e.to_string()))?;
+            let mut connection = self.connect().await?;
+            let mut tries = 0;
+            loop {
+                let may_probe = self.may_probe.load(Ordering::Relaxed);
+                let result = match begin(&mut connection, &self.limits, may_probe, name).await {
+                    Ok(_) => nameless(&sql, values.clone())
+                        .fetch_all(&mut connection)
+                        .await
+                        .map_err(|error| Failure::of(error, name, &self.limits)),
+                    Err(failure) => Err(failure),
+                };
+                tries += 1;
+                match result {
+                    Ok(rows) => {
+                        // The rows are here; closing can only fail to say goodbye.
+                        connection.close().await.ok();
+                        return Ok(rows);
+                    }
+                    Err(Failure::MayNotProbe) => self.may_probe.store(false, Ordering::Relaxed),
+                    Err(Failure::TypeWasNew(_)) if tries <= MOST_NEW_TYPES => {}
+                    Err(Failure::Lost(error) | Failure::Answered(error) | Failure::TypeWasNew(error)) => {
+                        return Err(error);
+                    }
+                }
+                end(&mut connection)
+                    .await
+                    .map_err(|error| LedgerError::Unreachable(failure::text(&error)))?;
+            }
+        });
+        fetched.await.unwrap_or(Err(LedgerError::Timeout {
+            query: name,
+            limit,
+            reason: "the database gave no sign",
+        }))
     }
 
     async fn transaction(
@@ -136,7 +194,8 @@ impl PostgresReader {
         let opening = begin(connection, &self.limits, may_probe, prepared.name).await?;
         let began_at = Utc::now();
         let failed = |error| Failure::of(error, prepared.name, &self.limits);
-        let mut stream = statement(prepared, binds, began_at).fetch(connection);
+        let values = binds.in_order(prepared, began_at);
+        let mut stream = nameless(&prepared.query.sql, values).fetch(connection);
         let (mut rows, mut places, mut truncated) = (Vec::new(), Vec::new(), false);
         while let Some(row) = stream.try_next().await.map_err(failed)? {
             if rows.is_empty() {
@@ -167,22 +226,10 @@ fn places_of(row: &PgRow, prepared: &Prepared) -> Result<Vec<usize>, LedgerError
     locate(prepared, &present)
 }
 
-/// The statement with its parameters bound. It has no name, so a pooler may send each transaction to another server.
-fn statement(
-    prepared: &Prepared,
-    binds: &Binds,
-    now: DateTime<Utc>,
-) -> Query<'static, Postgres, PgArguments> {
+/// A statement with its values bound. It has no name, so a pooler may send each transaction to another server.
+fn nameless(sql: &str, values: Vec<Bind>) -> Query<'static, Postgres, PgArguments> {
     // The one place where text from the configuration becomes SQL. It is the operator's own, and runs read-only.
-    let query = sqlx::query(AssertSqlSafe(prepared.query.sql.clone())).persistent(false);
-    bound(query, binds.in_order(prepared, now))
-}
-
-/// Binds values to a query.
-pub(super) fn bound(
-    query: Query<'static, Postgres, PgArguments>,
-    values: Vec<Bind>,
-) -> Query<'static, Postgres, PgArguments> {
+    let query = sqlx::query(AssertSqlSafe(sql.to_owned())).persistent(false);
     values.into_iter().fold(query, |query, value| match value {
         Bind::List(texts) => query.bind(texts),
         Bind::Int(number) => query.bind(number),

@@ -45,7 +45,7 @@ impl SqliteReader {
     ///
     /// # Errors
     /// When the file can't be opened.
-    pub async fn connect(&self) -> Result<SqliteConnection, LedgerError> {
+    async fn connect(&self) -> Result<SqliteConnection, LedgerError> {
         let path = self.options.get_filename();
         if !path.exists() {
             return Err(LedgerError::Unreachable(format!("there is no file {}", path.display())));
@@ -80,22 +80,47 @@ impl SqliteReader {
     async fn read_without_limit(&self, prepared: &Prepared, binds: &Binds) -> Result<Table, LedgerError> {
         let _permit = self.permits.acquire().await.map_err(|e| LedgerError::Unreachable(e.to_string()))?;
         let mut connection = self.connect().await?;
-        let result = self.statement(&mut connection, prepared, binds).await;
+        let result = self.rows(&mut connection, prepared, binds).await;
         // The statement has ended; closing can only fail to say so.
         connection.close().await.ok();
         result
     }
 
-    async fn statement(
+    /// Reads all rows of a query of our own: what a check needs.
+    ///
+    /// # Errors
+    /// As for [`Self::read`].
+    pub async fn fetch(
+        &self,
+        name: &'static str,
+        sql: String,
+        values: Vec<Bind>,
+    ) -> Result<Vec<SqliteRow>, LedgerError> {
+        let limit = self.limits.total();
+        let fetched = timeout(limit, async {
+            let _permit =
+                self.permits.acquire().await.map_err(|e| LedgerError::Unreachable(e.to_string()))?;
+            let mut connection = self.connect().await?;
+            let rows = statement(&sql, values).fetch_all(&mut connection).await;
+            connection.close().await.ok();
+            rows.map_err(|error| self.failed(&error, name))
+        });
+        fetched.await.unwrap_or(Err(LedgerError::Timeout {
+            query: name,
+            limit,
+            reason: "the file system gave no sign",
+        }))
+    }
+
+    async fn rows(
         &self,
         connection: &mut SqliteConnection,
         prepared: &Prepared,
         binds: &Binds,
     ) -> Result<Table, LedgerError> {
         let began_at = Utc::now();
-        // The one place where text from the configuration becomes SQL. It is the operator's own, and the file is open read-only.
-        let query = sqlx::query(AssertSqlSafe(prepared.query.sql.clone())).persistent(false);
-        let mut stream = bound(query, binds.in_order(prepared, began_at)).fetch(connection);
+        let values = binds.in_order(prepared, began_at);
+        let mut stream = statement(&prepared.query.sql, values).fetch(connection);
         let (mut rows, mut places, mut truncated) = (Vec::new(), Vec::new(), false);
         while let Some(row) = stream.try_next().await.map_err(|error| self.failed(&error, prepared.name))? {
             if rows.is_empty() {
@@ -112,7 +137,7 @@ impl SqliteReader {
     }
 
     /// What an error of a query means.
-    pub fn failed(&self, error: &sqlx::Error, query: &'static str) -> LedgerError {
+    fn failed(&self, error: &sqlx::Error, query: &'static str) -> LedgerError {
         let code = error.as_database_error().and_then(|e| e.code()).and_then(|code| code.parse::<u32>().ok());
         // The low byte of an extended code is the plain one.
         match code.map(|code| code & 0xff) {
@@ -132,11 +157,10 @@ impl SqliteReader {
     }
 }
 
-/// Binds values to a query: lists as JSON text for `json_each`, instants as ISO text in UTC.
-pub(super) fn bound(
-    query: Query<'static, Sqlite, SqliteArguments>,
-    values: Vec<Bind>,
-) -> Query<'static, Sqlite, SqliteArguments> {
+/// A statement with its values bound: lists as JSON text for `json_each`, instants as ISO text in UTC.
+fn statement(sql: &str, values: Vec<Bind>) -> Query<'static, Sqlite, SqliteArguments> {
+    // The one place where text from the configuration becomes SQL. It is the operator's own, and the file is open read-only.
+    let query = sqlx::query(AssertSqlSafe(sql.to_owned())).persistent(false);
     values.into_iter().fold(query, |query, value| match value {
         Bind::List(texts) => query.bind(serde_json::Value::from(texts).to_string()),
         Bind::Int(number) => query.bind(number),
@@ -149,13 +173,13 @@ fn iso(at: DateTime<Utc>) -> String {
 }
 
 /// An error for people: one line, bounded.
-pub(super) fn text(error: &sqlx::Error) -> String {
+fn text(error: &sqlx::Error) -> String {
     let message = error.as_database_error().map_or_else(|| error.to_string(), |e| e.message().to_owned());
     message.lines().next().unwrap_or_default().chars().take(300).collect()
 }
 
 /// The value at this place of a row. Its type is the value's own, whatever the column was declared as.
-pub(super) fn cell(row: &SqliteRow, place: usize) -> Cell {
+fn cell(row: &SqliteRow, place: usize) -> Cell {
     let Ok(value) = row.try_get_raw(place) else { return Cell::Null };
     if value.is_null() {
         return Cell::Null;

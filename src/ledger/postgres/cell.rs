@@ -26,6 +26,21 @@ pub fn cell(row: &PgRow, place: usize) -> Cell {
     }
 }
 
+/// Some value of a type: what can't be read of it can't be read of the type.
+pub fn sample(type_info: &PgTypeInfo) -> Cell {
+    match type_info.name() {
+        "NUMERIC" => Cell::Decimal("1".into()),
+        "TIMESTAMPTZ" | "TIMESTAMP" | "INT8" | "FLOAT8" => decode(type_info, &[0; 8]),
+        "INT4" | "FLOAT4" => decode(type_info, &[0; 4]),
+        "INT2" => decode(type_info, &[0; 2]),
+        "UUID" => decode(type_info, &[0; 16]),
+        _ => match type_info.kind() {
+            PgTypeKind::Domain(base) => sample(base),
+            _ => decode(type_info, b"x"),
+        },
+    }
+}
+
 fn decode(type_info: &PgTypeInfo, bytes: &[u8]) -> Cell {
     match type_info.kind() {
         PgTypeKind::Domain(base) => return decode(base, bytes),

@@ -12,6 +12,9 @@ pub enum Failure {
     Answered(LedgerError),
     /// The role may not ask how far a replica is behind.
     MayNotProbe,
+    /// The driver met a type that was new to the connection, such as an enum: asking the catalog about it cost the nameless statement
+    /// its life. The type is known now, so the next try goes through.
+    TypeWasNew(LedgerError),
 }
 
 impl Failure {
@@ -32,6 +35,7 @@ impl Failure {
                 reason: "it waited for a lock that somebody else holds",
             },
             "42501" => LedgerError::Denied { query, reason: said(answer) },
+            "26000" => return Self::TypeWasNew(LedgerError::Query { query, reason: said(answer) }),
             _ if ends_the_connection(code) => return Self::Lost(LedgerError::Unreachable(said(answer))),
             _ => LedgerError::Query { query, reason: said(answer) },
         })

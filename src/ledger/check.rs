@@ -1,0 +1,301 @@
+//! What `check --online` asks of a ledger: does each query run, do its columns fit, what would it cost, could the role write?
+
+mod postgres;
+mod sqlite;
+
+use super::{
+    LedgerAdapter, LedgerError,
+    adapter::Database,
+    backlog::BacklogLayout,
+    binds::{Binds, Prepared},
+    cell::{Cell, Misfit},
+    notes::{Notes, shown},
+    sql::Parameter,
+};
+use chrono::{TimeDelta, Utc};
+use std::{collections::BTreeSet, time::Instant};
+
+/// A clock that is further off than this makes ages doubtful.
+const MOST_SKEW: TimeDelta = TimeDelta::seconds(60);
+
+/// How many ids and keys a query is tried with.
+const TRIED_WITH: usize = 50;
+
+/// How bad it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Level {
+    /// As it should be.
+    Ok,
+    /// It works, and should be looked at.
+    Warn,
+    /// It does not work.
+    Failed,
+}
+
+/// One thing that was looked at.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Finding {
+    /// What was looked at: `connection`, `clock`, `rights`, `lookup query` and so on.
+    pub name: String,
+    /// How bad it is.
+    pub level: Level,
+    /// What was seen.
+    pub detail: String,
+    /// What to do, where there is something.
+    pub hint: Option<String>,
+}
+
+impl Finding {
+    fn new(name: impl Into<String>, level: Level, detail: impl Into<String>, hint: &str) -> Self {
+        let hint = (!hint.is_empty()).then(|| hint.to_owned());
+        Self { name: name.into(), level, detail: detail.into(), hint }
+    }
+
+    fn ok(name: impl Into<String>, detail: impl Into<String>) -> Self {
+        Self::new(name, Level::Ok, detail, "")
+    }
+}
+
+/// What the role could do beyond reading.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Rights {
+    /// The role's name.
+    role: String,
+    /// What it could write to, for people. Empty: nothing.
+    writable: Vec<String>,
+}
+
+/// A scan of a whole table.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Scan {
+    /// The table, for people.
+    table: String,
+    /// Whether it is large enough to hurt.
+    is_large: bool,
+}
+
+impl LedgerAdapter {
+    /// Looks at everything that a first reading would stumble over. Reads, and reads little.
+    pub async fn check(&self) -> Vec<Finding> {
+        let mut findings = Vec::new();
+        match self.server().await {
+            Ok(version) => findings.push(Finding::ok("connection", version)),
+            Err(error) => {
+                let hint =
+                    "is it up, is its address right, may this host reach it, are role and password right?";
+                findings.push(Finding::new("connection", Level::Failed, error.to_string(), hint));
+                return findings;
+            }
+        }
+        findings.push(match self.check_role().await {
+            Ok(rights) => rights,
+            Err(error) => Finding::new("rights", Level::Failed, error.to_string(), ""),
+        });
+        let (lookup, layout) = &self.lookup;
+        findings.extend(
+            self.check_query(lookup, |row| {
+                layout.join(&[row], &self.words, &[], Utc::now(), &mut Notes::default()).map(drop)
+            })
+            .await,
+        );
+        if let Some((pending, layout)) = &self.pending {
+            let fits = |row| layout.map(&[row], &self.words, Utc::now(), &mut Notes::default()).map(drop);
+            findings.extend(self.check_query(pending, fits).await);
+            findings.extend(self.check_backlog(pending, layout).await);
+        }
+        findings.extend(self.check_clock());
+        findings
+    }
+
+    /// Whether the role could write, as a finding. It is remembered in the stats. The monitor asks at its start.
+    ///
+    /// # Errors
+    /// When the ledger can't be read.
+    pub async fn check_role(&self) -> Result<Finding, LedgerError> {
+        let rights = match &self.database {
+            Database::Postgres(postgres) => postgres::rights(postgres).await?,
+            Database::Sqlite(_) => {
+                self.stats.update(|figures| figures.role_can_write = Some(false));
+                return Ok(Finding::ok("rights", "the file is opened read-only"));
+            }
+        };
+        self.stats.update(|figures| figures.role_can_write = Some(!rights.writable.is_empty()));
+        if rights.writable.is_empty() {
+            return Ok(Finding::ok("rights", format!("the role `{}` can write nothing", rights.role)));
+        }
+        let detail = format!("the role `{}` could write: {}", rights.role, rights.writable.join(", "));
+        let hint = "readings are read-only all the same; give the monitor a role that has CONNECT, USAGE on the schema and SELECT on what \
+                    the queries read, and nothing else";
+        Ok(Finding::new("rights", Level::Warn, detail, hint))
+    }
+
+    async fn server(&self) -> Result<String, LedgerError> {
+        match &self.database {
+            Database::Postgres(postgres) => postgres::version(postgres).await,
+            Database::Sqlite(sqlite) => sqlite::version(sqlite).await,
+        }
+    }
+
+    /// Values that fit the query's types and find nothing.
+    fn trial_binds(&self) -> Binds {
+        let uuids = (0..TRIED_WITH as u128).map(|n| uuid::Uuid::from_u128(n).to_string());
+        let numbers = (1..=TRIED_WITH).map(|n| format!("-{n}"));
+        let keys = (0..TRIED_WITH).map(|n| format!("dc-{n:032}"));
+        Binds { ids: uuids.chain(numbers).collect(), keys: keys.collect(), overlap: self.overlap }
+    }
+
+    /// Runs a query, looks at its columns by one row of their types, and at its plan.
+    async fn check_query(
+        &self,
+        prepared: &Prepared,
+        fits: impl Fn(Vec<Cell>) -> Result<(), Misfit>,
+    ) -> Vec<Finding> {
+        let name = format!("{} query", prepared.name);
+        let binds = self.trial_binds();
+        let begun = Instant::now();
+        let table = match self.read(prepared, &binds).await {
+            Ok(table) => table,
+            Err(error) => {
+                return vec![Finding::new(name, Level::Failed, error.to_string(), failure_hint(&error))];
+            }
+        };
+        let took = begun.elapsed().as_millis();
+        let mut findings = vec![Finding::ok(&name, format!("{} rows in {took} ms", table.rows.len()))];
+        let (row, scans) = match &self.database {
+            Database::Postgres(postgres) => (
+                postgres::row_of_types(postgres, prepared, &binds).await,
+                postgres::scans(postgres, prepared, &binds).await,
+            ),
+            Database::Sqlite(sqlite) => (
+                sqlite::row_of_types(sqlite, prepared, &binds).await,
+                sqlite::scans(sqlite, prepared, &binds).await,
+            ),
+        };
+        let columns = format!("{} columns", prepared.name);
+        let row = row.and_then(|row| match row.map(fits) {
+            Some(Err(misfit)) => Err(LedgerError::misfit(prepared.name, misfit)),
+            Some(Ok(())) => Ok("they are there, and their types fit"),
+            None => Ok("they are there; their types show with the first row"),
+        });
+        findings.push(match row {
+            Ok(detail) => Finding::ok(columns, detail),
+            Err(error) => Finding::new(columns, Level::Failed, error.to_string(), ""),
+        });
+        findings.push(plan(prepared, scans));
+        if !prepared.query.binds(Parameter::Limit) {
+            let detail = "the query has no `:limit`: rows beyond `max_rows` are computed and thrown away";
+            findings.push(Finding::new(
+                format!("{} limit", prepared.name),
+                Level::Warn,
+                detail,
+                "end it with `limit :limit`",
+            ));
+        }
+        findings
+    }
+
+    /// Reads the pending once, as the monitor would, and says what is odd about the rows.
+    async fn check_backlog(&self, prepared: &Prepared, layout: &BacklogLayout) -> Vec<Finding> {
+        let (name, mut notes) = ("pending rows", Notes::default());
+        let Ok(table) = self.read(prepared, &self.trial_binds()).await else { return Vec::new() };
+        let backlog = match layout.map(&table.rows, &self.words, table.began_at, &mut notes) {
+            Ok(backlog) => backlog,
+            Err(misfit) => {
+                let error = LedgerError::misfit(prepared.name, misfit);
+                return vec![Finding::new(name, Level::Failed, error.to_string(), "")];
+            }
+        };
+        let words: Vec<String> = notes.words.iter().map(|word| format!("`{}`", shown(word))).collect();
+        let others = backlog.rows.iter().filter(|row| row.route.is_none()).count();
+        let warn = |seen: bool, detail: String, hint: &str| {
+            seen.then(|| Finding::new(name, Level::Warn, detail, hint))
+        };
+        let odd = [
+            warn(
+                table.truncated,
+                format!("more than {} rows: no figure of it is exact", prepared.max_rows),
+                "let the query count: `group by` route, status and due time, and name the count in `columns.count`",
+            ),
+            warn(
+                notes.unmapped_statuses > 0,
+                format!("{} statuses are not in the table: {}", notes.unmapped_statuses, words.join(", ")),
+                "add them to `statuses`; until then they are `unknown`",
+            ),
+            warn(
+                notes.refused_times > 0,
+                format!("{} notifications have a missing or absurd time", notes.refused_times),
+                "they have no age; is the right column named, and its form declared?",
+            ),
+            warn(
+                backlog.settled_rows > 0,
+                format!("{} rows have a status that means settled", backlog.settled_rows),
+                "leave them out in the SQL: they are not pending",
+            ),
+            warn(
+                others > 0,
+                format!("{others} rows are of routes that are not in `routes`"),
+                "map them, or take them all with `\"*\"`",
+            ),
+        ];
+        odd.into_iter().flatten().collect()
+    }
+
+    fn check_clock(&self) -> Vec<Finding> {
+        let figures = self.stats.figures();
+        let mut findings = Vec::new();
+        if let Some(skew) = figures.skew {
+            let detail = format!("the database's clock less ours: {} ms", skew.num_milliseconds());
+            let is_off = skew.abs() > MOST_SKEW;
+            let level = if is_off { Level::Warn } else { Level::Ok };
+            findings.push(Finding::new(
+                "clock",
+                level,
+                detail,
+                if is_off { "ages are off by as much: set the clocks right" } else { "" },
+            ));
+        }
+        if let Some(lag) = figures.lag.filter(|lag| !lag.is_zero()) {
+            let detail = format!("a replica, {} ms behind", lag.as_millis());
+            let is_stale = lag > self.freshness;
+            let level = if is_stale { Level::Warn } else { Level::Ok };
+            let hint = "absence is proven only as of then: read the primary, raise `freshness`, or grant pg_read_all_stats, by which a \
+                        replica can tell more exactly";
+            findings.push(Finding::new("replica", level, detail, if is_stale { hint } else { "" }));
+        }
+        findings
+    }
+}
+
+fn failure_hint(error: &LedgerError) -> &'static str {
+    match error {
+        LedgerError::Timeout { .. } => "an index on what it searches by, or a higher `statement_timeout`",
+        LedgerError::Query { reason, .. } if reason.contains("22P02") => {
+            "cast right behind the parameter, as in `:ids::uuid[]`: texts that are no uuid are then left out"
+        }
+        LedgerError::Query { reason, .. } if reason.contains("42883") => {
+            "`:ids` is a text[]: cast it to the column's type, as in `id = any(:ids::uuid[])`"
+        }
+        _ => "",
+    }
+}
+
+fn plan(prepared: &Prepared, scans: Result<Vec<Scan>, LedgerError>) -> Finding {
+    let name = format!("{} plan", prepared.name);
+    let scans = match scans {
+        Ok(scans) => scans,
+        Err(error) => return Finding::new(name, Level::Warn, error.to_string(), ""),
+    };
+    let text = |scans: &[&Scan]| {
+        let tables: BTreeSet<&str> = scans.iter().map(|scan| scan.table.as_str()).collect();
+        tables.into_iter().collect::<Vec<_>>().join(", ")
+    };
+    let (large, small): (Vec<&Scan>, Vec<&Scan>) = scans.iter().partition(|scan| scan.is_large);
+    if !large.is_empty() {
+        let hint = "an index on what it searches by; and compare ids in the column's own type, as in `id = any(:ids::uuid[])`, not `id::text`";
+        return Finding::new(name, Level::Warn, format!("it reads all of {}", text(&large)), hint);
+    }
+    match small.as_slice() {
+        [] => Finding::ok(name, "by indexes"),
+        small => Finding::ok(name, format!("it reads all of {}, which is small", text(small))),
+    }
+}

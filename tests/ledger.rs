@@ -1,0 +1,18 @@
+//! Ledgers, read from real databases: every kind of id, time and status, and everything that can be in the way.
+
+#[path = "ledger/backlog.rs"]
+mod backlog;
+#[path = "ledger/check.rs"]
+mod check;
+#[path = "ledger/in_the_way.rs"]
+mod in_the_way;
+#[path = "ledger/lag.rs"]
+mod lag;
+#[path = "ledger/lookups.rs"]
+mod lookups;
+#[path = "common/postgres.rs"]
+mod postgres;
+#[path = "ledger/sqlite_files.rs"]
+mod sqlite_files;
+#[path = "ledger/support.rs"]
+mod support;
