@@ -160,7 +160,7 @@ fn answer(status: StatusCode, notification_id: Uuid) -> Response<Body> {
 fn unfit(error: &SubmissionError) -> Response<Body> {
     let code = match error {
         SubmissionError::Json(_) => "body",
-        SubmissionError::Message(_) => "field",
+        SubmissionError::Message(_) | SubmissionError::NotBefore => "field",
         SubmissionError::Key | SubmissionError::TwoKeys => "idempotency_key",
     };
     refusal(StatusCode::BAD_REQUEST, code, &error.to_string())

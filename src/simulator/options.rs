@@ -2,18 +2,29 @@
 
 use super::{message::Channel, signature::SigningSecret};
 use std::{
+    fmt,
     net::{Ipv4Addr, SocketAddr},
     path::PathBuf,
     time::Duration,
 };
 
 /// Where the ledger is kept.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub enum LedgerOptions {
     /// An SQLite file; it is made if it isn't there.
     Sqlite(PathBuf),
     /// A PostgreSQL database, by a URL with host and port; the tables are made if they aren't there.
     Postgres(String),
+}
+
+impl fmt::Debug for LedgerOptions {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Sqlite(path) => f.debug_tuple("Sqlite").field(path).finish(),
+            // The URL may hold a password.
+            Self::Postgres(_) => f.write_str("Postgres(..)"),
+        }
+    }
 }
 
 /// Background customers' traffic, which goes to a sink inside the simulator.
@@ -155,8 +166,8 @@ impl SimulatorOptions {
 
 impl TrafficOptions {
     fn check(&self) -> Result<(), OptionsError> {
-        if !(self.per_second > 0.0 && self.per_second <= 1_000.0) {
-            return Err(OptionsError { option: "traffic.per_second", should: "above 0 and at most 1000" });
+        if !(0.001..=1_000.0).contains(&self.per_second) {
+            return Err(OptionsError { option: "traffic.per_second", should: "from 0.001 to 1000" });
         }
         if self.routes.is_empty() || self.routes.len() > 64 {
             return Err(OptionsError { option: "traffic.routes", should: "1 to 64 routes" });

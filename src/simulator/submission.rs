@@ -1,7 +1,7 @@
 //! A request to accept one notification: its JSON, its key and what makes two of them the same.
 
 use super::message::{Channel, Message, MessageError};
-use chrono::{DateTime, Utc};
+use chrono::{DateTime, Datelike, Utc};
 use serde::Deserialize;
 use serde_json::Value;
 use sha2::{Digest, Sha256};
@@ -76,6 +76,9 @@ pub enum SubmissionError {
     /// No usable key.
     #[error("the idempotency key must be 1 to 255 visible ASCII characters")]
     Key,
+    /// A time that no ledger can hold in order.
+    #[error("`not_before` must be in the years 1970 to 9999")]
+    NotBefore,
     /// Two different keys.
     #[error("the idempotency key in the header is not the one in the body")]
     TwoKeys,
@@ -93,6 +96,9 @@ impl Submission {
         let fits = |key: &String| (1..=255).contains(&key.len()) && key.bytes().all(|b| b.is_ascii_graphic());
         if key.as_ref().is_some_and(|key| !fits(key)) {
             return Err(SubmissionError::Key);
+        }
+        if body.not_before.is_some_and(|time| !(1970..=9999).contains(&time.year())) {
+            return Err(SubmissionError::NotBefore);
         }
         let message = Message {
             recipient: body.recipient,

@@ -128,3 +128,14 @@ async fn the_documented_postgres_ledger_reads_what_the_service_wrote_with_the_do
     server.execute(url.rsplit('/').next().unwrap(), grant).await;
     reads_what_the_service_wrote(world, &ReaderAddress::Postgres(reader)).await;
 }
+
+#[test]
+fn the_page_lists_every_fault_once_and_no_other() {
+    let rows =
+        PAGE.lines().skip_while(|line| *line != "## Faults").take_while(|line| *line != "## The ledger");
+    let mut listed: Vec<&str> = rows.filter_map(|line| line.strip_prefix("| `")?.split('`').next()).collect();
+    let mut there: Vec<&str> = Fault::kinds().iter().map(|kind| kind.name).collect();
+    listed.sort_unstable();
+    there.sort_unstable();
+    assert_eq!(listed, there);
+}

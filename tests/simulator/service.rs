@@ -41,6 +41,7 @@ async fn unfit_submissions_are_refused_with_a_reason_and_leave_nothing() {
         ("callback_url", json!("http://192.0.2.1/away")),
         ("callback_url", json!("https://127.0.0.1/")),
         ("not_before", json!("tomorrow")),
+        ("not_before", json!("+12345-01-01T00:00:00Z")),
         ("metadata", json!([1])),
         ("surprise", json!(1)),
     ];
@@ -56,7 +57,7 @@ async fn unfit_submissions_are_refused_with_a_reason_and_leave_nothing() {
     large["metadata"]["much"] = "x".repeat(100_000).into();
     assert_eq!(world.send("key-1", &large).await.unwrap().status(), 413);
     assert_eq!(world.simulator.ledger_counts().await.unwrap().notifications, 0);
-    assert_eq!(world.simulator.totals().refused, 9);
+    assert_eq!(world.simulator.totals().refused, 10);
 }
 
 #[tokio::test]

@@ -11,7 +11,7 @@ use super::{
 use async_trait::async_trait;
 use chrono::{DateTime, Utc};
 use serde::Serialize;
-use std::{path::PathBuf, sync::Arc};
+use std::{fmt, path::PathBuf, sync::Arc};
 use uuid::Uuid;
 
 /// What came of one attempt.
@@ -140,12 +140,22 @@ pub struct LedgerCounts {
 }
 
 /// How readers reach the ledger.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 pub enum ReaderAddress {
     /// By this file.
     Sqlite(PathBuf),
     /// By this URL, which leads through the proxy.
     Postgres(String),
+}
+
+impl fmt::Debug for ReaderAddress {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Sqlite(path) => f.debug_tuple("Sqlite").field(path).finish(),
+            // The URL may hold a password.
+            Self::Postgres(_) => f.write_str("Postgres(..)"),
+        }
+    }
 }
 
 /// A ledger that the service writes.
