@@ -9,6 +9,7 @@ mod scrape;
 
 use chrono::TimeDelta;
 use delivery_canary::{
+    acceptance::guard,
     catalog::{
         FAMILIES, Label, Values,
         bounds::{SERIES_PER_ROUTE, stage_bounds},
@@ -23,7 +24,9 @@ use delivery_canary::{
         route::{Channel, RouteName},
     },
     exposition::server::MetricsServer,
+    ledger::LedgerFigures,
     monitor::snapshot::Snapshot,
+    receipt::stats::{ArrivalResult, ReceiverStats},
 };
 use page_bench::{Bench, FULL, config, configure, full, full_bench, instant, reading};
 use proptest::prelude::*;
@@ -250,6 +253,39 @@ fn trial_01_every_submission_that_left_is_in_the_totals_a_timed_out_one_too() {
     let total =
         |result| scrape.value("delivery_canary_submissions_total", &[("route", FULL), ("result", result)]);
     assert_eq!(["accepted", "refused", "unknown"].map(total), [Some(1.0), Some(1.0), Some(2.0)]);
+}
+
+#[test]
+fn the_adapters_own_counts_come_out_under_their_own_words() {
+    let config = config(&["receipts"], "acme");
+    let bench = Bench::new(&config);
+    let stats = ReceiverStats::default();
+    for (n, result) in (1..).zip(ArrivalResult::ALL) {
+        (0..n).for_each(|_| stats.count(*result));
+    }
+    let receiver = bench.counters.receiver("hook").unwrap();
+    (0..2).for_each(|_| receiver.follow(&stats));
+    let on_stop = bench.counters.on_stop();
+    for reason in guard::GuardReason::ALL {
+        on_stop(&RouteName::from_text(FULL), reason);
+        on_stop(&RouteName::from_text("sms/unheard-of"), reason);
+    }
+    let figures =
+        LedgerFigures { rows_read: 7, unmapped_statuses: 6, refused_times: 5, ..LedgerFigures::default() };
+    bench.counters.ledger("main").unwrap().follow(&figures);
+    let scrape = bench.scrape();
+    for (n, result) in (1..).map(f64::from).zip(ArrivalResult::ALL) {
+        let labels = [("receiver", "hook"), ("result", result.word())];
+        assert_eq!(scrape.value("delivery_monitor_receipts_total", &labels), Some(n), "{}", result.word());
+    }
+    for reason in guard::GuardReason::ALL {
+        let labels = [("route", FULL), ("reason", reason.word())];
+        assert_eq!(scrape.value("delivery_canary_guard_refusals_total", &labels), Some(1.0));
+    }
+    let of_ledger = |name: &str| scrape.value(name, &[("ledger", "main")]);
+    assert_eq!(of_ledger("delivery_ledger_rows_read_total"), Some(7.0));
+    assert_eq!(of_ledger("delivery_ledger_unmapped_statuses_total"), Some(6.0));
+    assert_eq!(of_ledger("delivery_ledger_refused_times_total"), Some(5.0));
 }
 
 #[test]

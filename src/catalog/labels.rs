@@ -92,8 +92,14 @@ words!(
         TooLarge = "too_large",
         /// The request did not come to its end in time.
         TooSlow = "too_slow",
-        /// Not a request that a receiver takes.
-        BadRequest = "bad_request",
+        /// Another method than POST.
+        Method = "method",
+        /// It is not HTTP, or its head is too large.
+        MalformedRequest = "malformed_request",
+        /// The sender hung up before its request was whole.
+        Broken = "broken",
+        /// Its connection was closed to make room for others.
+        CrowdedOut = "crowded_out",
         /// It could not be written down; the sender is told to come again.
         Unavailable = "unavailable",
     }
