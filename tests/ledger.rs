@@ -4,6 +4,8 @@
 mod backlog;
 #[path = "ledger/check.rs"]
 mod check;
+#[path = "ledger/guide.rs"]
+mod guide;
 #[path = "ledger/in_the_way.rs"]
 mod in_the_way;
 #[path = "ledger/lag.rs"]

@@ -260,10 +260,8 @@ fn until_quote(text: &str, open: usize, quote: char, backslash: bool) -> Option<
     while let Some((at, c)) = chars.next() {
         if backslash && c == '\\' {
             chars.next();
-        } else if c == quote {
-            if chars.next_if(|(_, next)| *next == quote).is_none() {
-                return Some(at + c.len_utf8());
-            }
+        } else if c == quote && chars.next_if(|(_, next)| *next == quote).is_none() {
+            return Some(at + c.len_utf8());
         }
     }
     None

@@ -72,9 +72,9 @@ impl SqliteReader {
     /// When the file can't be opened, or the query fails or runs into a limit.
     pub async fn read(&self, prepared: &Prepared, binds: &Binds) -> Result<Table, LedgerError> {
         let limit = self.limits.total();
-        timeout(limit, self.read_without_limit(prepared, binds)).await.unwrap_or_else(|_| {
-            Err(LedgerError::Timeout { query: prepared.name, limit, reason: "the file system gave no sign" })
-        })
+        let reason = "the file system gave no sign";
+        let late = LedgerError::Timeout { query: prepared.name, limit, reason };
+        timeout(limit, self.read_without_limit(prepared, binds)).await.unwrap_or(Err(late))
     }
 
     async fn read_without_limit(&self, prepared: &Prepared, binds: &Binds) -> Result<Table, LedgerError> {

@@ -110,7 +110,7 @@ async fn a_locked_table_gives_an_error_and_then_recovers() {
     let mut holder = PgConnection::connect(bed.url()).await.unwrap();
     holder.execute("begin; lock table n in access exclusive mode").await.unwrap();
     let error = look(&ledger).await.unwrap_err();
-    assert_eq!(error.word(), "timeout");
+    assert!(error.to_string().contains("a lock that somebody else holds"), "{error}");
     holder.execute("rollback").await.unwrap();
     assert_eq!(look(&ledger).await.unwrap(), 1);
 }
