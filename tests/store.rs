@@ -5,9 +5,17 @@ mod postgres_server;
 #[path = "store/support.rs"]
 mod support;
 
+#[path = "store/crash.rs"]
+mod crash;
 #[path = "store/history.rs"]
 mod history;
 #[path = "store/keeping.rs"]
 mod keeping;
+#[path = "store/outage.rs"]
+mod outage;
 #[path = "store/planning.rs"]
 mod planning;
+#[path = "store/schema.rs"]
+mod schema;
+#[path = "store/windows.rs"]
+mod windows;

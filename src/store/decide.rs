@@ -32,19 +32,19 @@ struct Judged {
     now: Judgement,
 }
 
-/// Writes decisions within the open transaction. `false` where the canary has changed since its version.
+/// Writes decisions within the open transaction. `false` where the canary has changed since its version. `change` is the answer of
+/// [`reserve_changes`].
 pub(super) async fn decide(
     conn: &mut AnyConnection,
     dialect: Dialect,
     decisions: &[Decision],
-    now: DateTime<Utc>,
+    (now, mut change): (DateTime<Utc>, i64),
     newest: &mut Newest,
     deltas: &mut Deltas,
 ) -> Result<Vec<bool>, Fault> {
     if decisions.is_empty() {
         return Ok(Vec::new());
     }
-    let mut change = reserve_changes(conn, decisions).await?;
     let mut opened = load(conn, dialect, &ids(decisions.iter().map(|d| d.canary_id))).await?;
     let mut before = before(conn, decisions).await?;
     let mut answers = Vec::with_capacity(decisions.len());
@@ -79,8 +79,9 @@ pub(super) async fn decide(
 /// Reserves one number for each decision that may change a judgement; answers the last one before them.
 ///
 /// The counter stays locked until the end of the transaction, so that numbers become visible in their order, in all processes: whoever
-/// has read up to one of them has missed none below. A sequence would not promise that.
-async fn reserve_changes(conn: &mut AnyConnection, decisions: &[Decision]) -> Result<i64, Fault> {
+/// has read up to one of them has missed none below. A sequence would not promise that. It is locked before any canary, or two
+/// processes could each hold what the other waits for.
+pub(super) async fn reserve_changes(conn: &mut AnyConnection, decisions: &[Decision]) -> Result<i64, Fault> {
     let wanted = decisions.iter().filter(|d| d.events.iter().any(|e| judgement(e).is_some())).count();
     if wanted == 0 {
         return Ok(0);

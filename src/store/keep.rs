@@ -69,11 +69,15 @@ pub(super) async fn erase(
 /// with the sums by hour.
 pub(super) async fn prune_canaries(
     conn: &mut AnyConnection,
+    dialect: Dialect,
     horizon: &Horizon,
     limit: u32,
 ) -> Result<u64, Fault> {
-    let text = "DELETE FROM canary WHERE canary_id IN (SELECT canary_id FROM canary \
-                WHERE slot < $1 AND ((next_look IS NULL AND lease_until IS NULL) OR slot < $2) ORDER BY slot LIMIT $3)";
+    let text = format!(
+        "DELETE FROM canary WHERE canary_id IN (SELECT canary_id FROM canary \
+         WHERE slot < $1 AND ((next_look IS NULL AND lease_until IS NULL) OR slot < $2) ORDER BY slot LIMIT $3 {})",
+        dialect.for_update_skip_locked()
+    );
     execute(conn, text, values![micros(horizon.canaries), micros(horizon.hours), i64::from(limit)]).await
 }
 

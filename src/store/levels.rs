@@ -85,3 +85,63 @@ fn push(ranges: &mut Vec<Range>, level: Level, from: i64, until: i64) {
         ranges.push(Range { level, from, until });
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn at(micros: i64) -> DateTime<Utc> {
+        DateTime::from_timestamp_micros(micros).expect("an instant")
+    }
+
+    /// The minutes of a range, by their beginnings.
+    fn minutes(range: &Range) -> impl Iterator<Item = i64> + use<> {
+        let (length, until) = (range.level.micros(), range.until);
+        let buckets =
+            (range.level.next(range.from)..until).step_by(usize::try_from(length).expect("positive"));
+        buckets.flat_map(move |bucket| (bucket..bucket + length).step_by(60 * 1_000_000))
+    }
+
+    proptest! {
+        // Each case looks at every minute of weeks.
+        #![proptest_config(ProptestConfig::with_cases(24))]
+
+        #[test]
+        fn a_window_holds_each_of_its_minutes_once(
+            until in 0i64..4_000_000 * SECOND,
+            length in 0i64..3_000_000 * SECOND,
+        ) {
+            let from = until - length;
+            let ranges = cover(at(from), at(until), [i64::MIN; LEVELS.len()]);
+            let mut covered: Vec<i64> = ranges.iter().flat_map(minutes).collect();
+            covered.sort_unstable();
+            let first = LEVELS[0].next(from);
+            let expected: Vec<i64> = (first..until).step_by(60 * 1_000_000).collect();
+            prop_assert_eq!(covered, expected);
+            prop_assert!(ranges.len() <= 2 * LEVELS.len() - 1);
+        }
+
+        #[test]
+        fn a_window_reads_few_buckets(until in 0i64..4_000_000 * SECOND, days in 0i64..40) {
+            let from = until - days * 86_400 * SECOND;
+            let ranges = cover(at(from), at(until), [i64::MIN; LEVELS.len()]);
+            let buckets: i64 = ranges.iter().map(|range| (range.until - range.from) / range.level.micros() + 1).sum();
+            prop_assert!(buckets <= days + 2 * (10 + 6 + 24));
+        }
+
+        #[test]
+        fn where_fine_levels_are_gone_only_the_left_edge_is_rounded(
+            until in 3_000_000 * SECOND..4_000_000 * SECOND,
+            length in 200_000 * SECOND..2_000_000 * SECOND,
+        ) {
+            let from = until - length;
+            let kept = LEVELS.map(|level| if level.is_fine { level.bucket(until - 100_000 * SECOND) } else { 0 });
+            let mut covered: Vec<i64> = cover(at(from), at(until), kept).iter().flat_map(minutes).collect();
+            covered.sort_unstable();
+            let first = LEVELS[2].next(from);
+            let expected: Vec<i64> = (first..until).step_by(60 * 1_000_000).collect();
+            prop_assert_eq!(covered, expected);
+        }
+    }
+}

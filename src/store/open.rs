@@ -8,7 +8,7 @@ use super::{
 };
 use crate::config::model::{PostgresStore, SqliteStore, StoreConfig};
 use sqlx::{
-    ConnectOptions, Executor,
+    ConnectOptions, Connection, Executor,
     any::{AnyConnectOptions, AnyPoolOptions},
 };
 use std::{fs::OpenOptions, path::Path, str::FromStr, sync::Arc, time::Duration};
@@ -58,21 +58,30 @@ async fn open_sqlite(config: &SqliteStore) -> Result<Arc<dyn Store>, StoreError>
     };
     let database = Database::new(Dialect::Sqlite, pool(SQLITE_READERS), pool(1));
     let first = Database::within(CALL_LIMIT, async {
+        // A connection outside the pools tells what is wrong; a pool tries again until its time is up.
+        let mut bare = options.connect().await?;
+        bare.execute(SQLITE_SETTINGS).await?;
+        bare.close().await?;
         let work = database.begin(Access::Write).await?;
         database.finish(work, Ok(())).await
     });
     first.await.map_err(|fault| match fault {
         Fault::Schema(reason) => StoreError::Schema(format!("{}: {reason}", path.display())),
-        Fault::Database(sqlx::Error::Database(error)) => match error.code().as_deref() {
-            // SQLITE_NOTADB, SQLITE_CORRUPT
-            Some("26" | "11") => refused(format!(
-                "{error}; it is no store or is damaged: move it away and start with a new one, or put a backup in its place"
-            )),
-            _ => refused(error.to_string()),
-        },
+        Fault::Database(sqlx::Error::Database(error)) if is_damage(&*error) => refused(format!(
+            "{error}; it is no store or is damaged: move it away and start with a new one, or put a backup in its place"
+        )),
+        Fault::Database(error) => refused(error.to_string()),
         other => StoreError::from(other),
     })?;
     Ok(Arc::new(SqlStore::new(database)))
+}
+
+/// Whether SQLite finds its file to be none of its own, or damaged.
+fn is_damage(error: &dyn sqlx::error::DatabaseError) -> bool {
+    const CORRUPT: i32 = 11;
+    const NOT_A_DATABASE: i32 = 26;
+    let code = error.code().and_then(|code| code.parse::<i32>().ok()).map(|extended| extended & 0xff);
+    matches!(code, Some(CORRUPT | NOT_A_DATABASE))
 }
 
 /// Makes the file where it isn't there, readable by its owner only.

@@ -142,3 +142,59 @@ pub(super) async fn list(conn: &mut AnyConnection, filter: &Filter) -> Result<Ve
     let rows = fetch(conn, text, values).await?;
     stored(conn, &rows).await
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{
+        config::model::{SqliteStore, StoreConfig},
+        store::{control, open},
+    };
+    use sqlx::{AssertSqlSafe, Connection, Row};
+
+    /// How SQLite finds the rows of a statement.
+    async fn way(conn: &mut AnyConnection, statement: &str) -> String {
+        let text = format!("EXPLAIN QUERY PLAN {statement}");
+        let rows = sqlx::query(AssertSqlSafe(text)).fetch_all(conn).await.expect("it can be explained");
+        let steps: Vec<String> = rows.iter().map(|row| row.get("detail")).collect();
+        steps.join("; ")
+    }
+
+    #[tokio::test]
+    async fn queries_search_by_their_indexes() {
+        let folder = tempfile::tempdir().expect("a temporary folder can be made");
+        let path = folder.path().join("store.db");
+        open(&StoreConfig::Sqlite(SqliteStore { path: path.clone() })).await.expect("the store opens");
+        let address = format!("sqlite:{}", path.display());
+        let mut conn = AnyConnection::connect(&address).await.expect("the database is there");
+        let all = |condition: &str| format!("SELECT {} {condition}", canary_columns());
+        let sums =
+            "SELECT amount FROM sums WHERE family = $1 AND level = $2 AND bucket >= $3 AND bucket < $4";
+        let taken = "SELECT 1 FROM canary WHERE idempotency_key IN ($1, $2)";
+        let left = "SELECT canary_id FROM canary WHERE location = $1 AND lease_until <= $2 ORDER BY lease_until LIMIT 9";
+        let erased = "SELECT canary_id FROM notification WHERE notification_id = $1";
+        let ways = [
+            (all(DUE), "INDEX canary_due (location=? AND next_look<?)"),
+            (NEXT_DUE.into(), "INDEX canary_due (location=?"),
+            (all(SETTLED_SINCE), "INDEX canary_change (location=? AND change_number>?)"),
+            (all(SETTLED_OF_ROUTE), "INDEX canary_route (route=? AND slot>?)"),
+            (all(SETTLED_OF_ALL), "INDEX canary_slot (slot>?)"),
+            (IN_FLIGHT.into(), "INDEX canary_open (location=?)"),
+            (all(CANARY), "INDEX sqlite_autoindex_canary_1 (canary_id=?)"),
+            (EVENTS.into(), "PRIMARY KEY (canary_id=?)"),
+            (sums.into(), "PRIMARY KEY (family=? AND level=? AND bucket>? AND bucket<?)"),
+            (taken.into(), "INDEX sqlite_autoindex_canary_2 (idempotency_key=?)"),
+            (left.into(), "INDEX canary_leased (location=? AND lease_until<?)"),
+            (erased.into(), "PRIMARY KEY (notification_id=?)"),
+            (control::SINK_PROOF.into(), "PRIMARY KEY (receiver=? AND at>? AND at<?)"),
+        ];
+        for (statement, expected) in ways {
+            let way = way(&mut conn, &statement).await;
+            assert!(way.contains(expected) && !way.contains("SCAN"), "{statement}: {way}");
+        }
+        for sorted in [all(DUE), all(SETTLED_SINCE)] {
+            let way = way(&mut conn, &sorted).await;
+            assert!(!way.contains("TEMP B-TREE"), "{sorted}: {way}");
+        }
+    }
+}

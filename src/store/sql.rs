@@ -272,7 +272,7 @@ impl Store for SqlStore {
     async fn prune(&self, horizon: &Horizon, limit: u32) -> Result<Removed, StoreError> {
         let canaries = transaction!(self, Access::Write, work => {
             keep::prune_the_rest(&mut work, horizon).await?;
-            keep::prune_canaries(&mut work, horizon, limit).await
+            keep::prune_canaries(&mut work, self.database.dialect, horizon, limit).await
         })?;
         let mut removed = Removed { canaries, sums: 0 };
         let begun = Instant::now();

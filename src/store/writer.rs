@@ -7,7 +7,7 @@ use super::{
     Append, Appended, Decision, Planned,
     append::append,
     database::{Access, CALL_LIMIT, Database},
-    decide::decide,
+    decide::{decide, reserve_changes},
     fault::Fault,
     plan::{Wish, plan},
     stream::Newest,
@@ -197,13 +197,15 @@ impl Batch {
         all
     }
 
-    /// Writes all. Rows that many canaries share are written last, so that they are locked for a short time.
+    /// Writes all, in the order in which every process locks: numbers, caps, canaries, and last the rows that many canaries share, so
+    /// that those are locked for a short time.
     async fn write(&self, conn: &mut AnyConnection, database: &Database) -> Result<Answers, Fault> {
         let (now, dialect) = (Utc::now(), database.dialect);
         let (mut newest, mut deltas) = (Newest::default(), Deltas::default());
+        let change = reserve_changes(conn, &self.decisions).await?;
         let planned = plan(conn, &self.wishes, &mut newest).await?;
         let appended = append(conn, dialect, &self.appends, now, &mut newest).await?;
-        let decided = decide(conn, dialect, &self.decisions, now, &mut newest, &mut deltas).await?;
+        let decided = decide(conn, dialect, &self.decisions, (now, change), &mut newest, &mut deltas).await?;
         newest.write(conn).await?;
         deltas.write(conn).await?;
         Ok(Answers {

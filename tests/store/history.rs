@@ -31,12 +31,14 @@ on_both!(
     a_reopened_canary_is_due_again,
     settled_canaries_come_in_the_order_of_evidence,
     every_judgement_has_a_number_of_its_own,
+    whoever_follows_the_numbers_misses_no_judgement,
     what_is_in_flight_and_newest_is_known,
     lists_are_filtered,
     nobody_has_what_was_never_planned,
 );
 
-fn all_events() -> Vec<Event> {
+/// Every sort of event, with everything in it that can be there.
+pub fn all_events() -> Vec<Event> {
     let row = LedgerRow {
         notification_ids: [NotificationId::from_text("n-1"), NotificationId::from_text("\u{e9}\"'\\")].into(),
         accepted_at: Some(at(1)),
@@ -233,6 +235,40 @@ async fn every_judgement_has_a_number_of_its_own(place: &mut Place) {
     assert_eq!(since[1].change, store.newest_change().await.expect("reads"));
     assert_eq!(store.settled_since(&here(), since[1].change, 10).await.expect("reads"), []);
     assert_eq!(store.settled_since(&here(), 0, 1).await.expect("reads").len(), 1);
+}
+
+async fn whoever_follows_the_numbers_misses_no_judgement(place: &mut Place) {
+    let stores = [place.open().await, place.open().await];
+    let plans: Vec<_> = (0..120).map(|n| plan("a", CanaryKind::Scheduled, at(n))).collect();
+    let wishes: Vec<_> = plans.iter().map(|plan| wish(plan.clone(), 1_000)).collect();
+    let lease = crate::support::lease("one", at(600));
+    stores[0].plan(&wishes, &lease).await.expect("plans");
+    let mut tasks = Vec::new();
+    for (n, chunk) in plans.chunks(15).enumerate() {
+        let (store, chunk) = (stores[n % 2].clone(), chunk.to_vec());
+        tasks.push(tokio::spawn(async move {
+            for plan in chunk {
+                settle(&*store, plan.canary_id, Verdict::OnTime, at(700)).await;
+            }
+        }));
+    }
+    let (mut change, mut seen) = (0, Vec::new());
+    loop {
+        let is_over = tasks.iter().all(tokio::task::JoinHandle::is_finished);
+        let since = stores[1].settled_since(&here(), change, 7).await.expect("reads");
+        if is_over && since.is_empty() {
+            break;
+        }
+        change = since.last().map_or(change, |one| one.change);
+        seen.extend(since.iter().map(|one| one.canary_id));
+    }
+    for task in tasks {
+        task.await.expect("the task ends");
+    }
+    let mut expected: Vec<_> = plans.iter().map(|plan| plan.canary_id).collect();
+    seen.sort();
+    expected.sort();
+    assert_eq!(seen, expected);
 }
 
 async fn what_is_in_flight_and_newest_is_known(place: &mut Place) {

@@ -21,7 +21,8 @@ use uuid::Uuid;
 
 /// Where a store is: a file of a fresh folder, or a database of a fresh server.
 pub struct Place {
-    pub folder: TempDir,
+    /// Goes with the place.
+    _folder: TempDir,
     pub server: Option<Postgres>,
     pub config: StoreConfig,
 }
@@ -30,7 +31,7 @@ impl Place {
     pub async fn sqlite() -> Self {
         let folder = tempfile::tempdir().expect("a temporary folder can be made");
         let config = StoreConfig::Sqlite(SqliteStore { path: folder.path().join("store.db") });
-        Self { folder, server: None, config }
+        Self { _folder: folder, server: None, config }
     }
 
     pub async fn postgres() -> Self {
@@ -38,7 +39,7 @@ impl Place {
         let server = Postgres::start();
         let url = server.fresh_database().await;
         let config = StoreConfig::Postgres(PostgresStore { url: Secret::new(url), max_connections: 4 });
-        Self { folder, server: Some(server), config }
+        Self { _folder: folder, server: Some(server), config }
     }
 
     /// Opens the store, as a process does.
