@@ -1,1 +1,167 @@
-//! (room of the house; see docs/ARCHITECTURE.md)
+//! The commands: a file each. This is where the parts are wired together.
+
+pub mod canary;
+pub mod check;
+pub mod demo;
+pub mod explain;
+pub mod pause;
+pub mod preview;
+pub mod schedule_next;
+pub mod schema;
+pub mod send;
+pub mod serve;
+pub mod wiring;
+
+use anyhow::Result;
+use clap::{Args, Parser, Subcommand};
+use std::{path::PathBuf, process::ExitCode};
+
+/// Exit codes, the same for all commands; a usage error is clap's 2.
+pub mod exit {
+    /// Done.
+    pub const OK: u8 = 0;
+    /// It was done, and what it found is bad: a canary that failed, a check that failed.
+    pub const FOUND: u8 = 1;
+    /// There is no such canary, route or pause.
+    pub const NOT_FOUND: u8 = 4;
+    /// It could not be done now: the store or a peer can't be used.
+    pub const UNAVAILABLE: u8 = 75;
+    /// The configuration is at fault.
+    pub const CONFIGURATION: u8 = 78;
+}
+
+/// Knows, from outside, whether a notification service really delivers.
+#[derive(Debug, Parser)]
+#[command(name = "delivery-canary", version, about, propagate_version = true)]
+#[command(
+    after_help = "Exit codes: 0 done; 1 done, and what was found is bad; 2 wrong usage; 4 no such thing; \
+                        75 the store or a peer can't be used now; 78 the configuration is at fault."
+)]
+pub struct Cli {
+    /// What to do.
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+/// What to do.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Run: send canaries on schedule, follow them, export metrics
+    Serve(serve::ServeArgs),
+    /// Check a configuration; with --online connect to everything it names, and send nothing
+    Check(check::CheckArgs),
+    /// Print what is generated from the configuration's types
+    Config(ConfigCommand),
+    /// Look at schedules
+    Schedule(ScheduleCommand),
+    /// Look at, send and erase canaries
+    Canary(canary::CanaryCommand),
+    /// Stop sending, on one route or on all, until a time
+    Pause(pause::PauseArgs),
+    /// Send again
+    Resume(pause::ResumeArgs),
+    /// Run against a small notification service of our own, with faults on demand
+    Demo(demo::DemoArgs),
+}
+
+/// Where the configuration is.
+#[derive(Clone, Debug, Args)]
+pub struct ConfigFile {
+    /// The configuration file
+    #[arg(long = "config", value_name = "FILE", env = "DELIVERY_CANARY_CONFIG")]
+    pub path: PathBuf,
+    /// The name of this place of observation, instead of the file's
+    #[arg(long, value_name = "NAME", env = "DELIVERY_CANARY_LOCATION")]
+    pub location: Option<String>,
+}
+
+/// What is generated from the configuration's types.
+#[derive(Debug, Args)]
+pub struct ConfigCommand {
+    #[command(subcommand)]
+    what: ConfigWhat,
+}
+
+#[derive(Debug, Subcommand)]
+enum ConfigWhat {
+    /// Print the JSON schema
+    Schema,
+    /// Print the reference, as Markdown
+    Reference,
+}
+
+/// Schedules.
+#[derive(Debug, Args)]
+pub struct ScheduleCommand {
+    #[command(subcommand)]
+    what: ScheduleWhat,
+}
+
+#[derive(Debug, Subcommand)]
+enum ScheduleWhat {
+    /// Print the next slots of an expression, or of the configured routes
+    Next(preview::PreviewArgs),
+}
+
+/// What a command came to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// Done.
+    Done,
+    /// Done, and what was found is bad.
+    Found,
+    /// There is no such thing.
+    NotFound,
+}
+
+/// Runs a command, and says on standard error why it could not.
+pub fn run(cli: Cli) -> ExitCode {
+    let runtime = match tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build() {
+        Ok(runtime) => runtime,
+        Err(error) => {
+            eprintln!("error: the runtime can't start: {error}");
+            return ExitCode::from(exit::UNAVAILABLE);
+        }
+    };
+    let result = runtime.block_on(dispatch(cli.command));
+    // What still runs now was given its time already.
+    runtime.shutdown_timeout(std::time::Duration::from_millis(500));
+    match result {
+        Ok(Outcome::Done) => ExitCode::from(exit::OK),
+        Ok(Outcome::Found) => ExitCode::from(exit::FOUND),
+        Ok(Outcome::NotFound) => ExitCode::from(exit::NOT_FOUND),
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            ExitCode::from(code_of(&error))
+        }
+    }
+}
+
+fn code_of(error: &anyhow::Error) -> u8 {
+    if error.is::<wiring::ConfigurationAtFault>() {
+        exit::CONFIGURATION
+    } else if error.is::<crate::store::StoreError>() || error.is::<std::io::Error>() {
+        exit::UNAVAILABLE
+    } else {
+        exit::FOUND
+    }
+}
+
+async fn dispatch(command: Command) -> Result<Outcome> {
+    match command {
+        Command::Serve(args) => serve::run(args).await,
+        Command::Check(args) => check::run(args).await,
+        Command::Config(command) => {
+            match command.what {
+                ConfigWhat::Schema => print!("{}", schema::schema()?),
+                ConfigWhat::Reference => print!("{}", schema::reference()?),
+            }
+            Ok(Outcome::Done)
+        }
+        Command::Schedule(ScheduleCommand { what: ScheduleWhat::Next(args) }) => preview::run(args),
+        Command::Canary(command) => canary::run(command).await,
+        Command::Pause(args) => pause::pause(args).await,
+        Command::Resume(args) => pause::resume(args).await,
+        Command::Demo(args) => demo::run(args).await,
+    }
+}

@@ -1,0 +1,209 @@
+//! `canary list`, `show`, `send` and `erase`.
+
+use super::{ConfigFile, Outcome, explain, send, wiring};
+use crate::{
+    domain::{
+        route::{CanaryId, NotificationId},
+        verdict::Verdict,
+    },
+    store::{ErasureTarget, Filter, Operation, Stored},
+};
+use anyhow::{Result, bail};
+use chrono::{DateTime, Utc};
+use clap::{Args, Subcommand};
+use std::time::Duration;
+
+/// Canaries.
+#[derive(Debug, Args)]
+pub struct CanaryCommand {
+    #[command(subcommand)]
+    what: What,
+}
+
+#[derive(Debug, Subcommand)]
+enum What {
+    /// List canaries, the newest first
+    List(ListArgs),
+    /// Show one canary: the timeline of its three views, and why this verdict
+    Show(ShowArgs),
+    /// Send one now, wait for its verdict, and explain it
+    Send(SendArgs),
+    /// Erase what identifies a canary; its verdict stays in the sums
+    Erase(EraseArgs),
+}
+
+#[derive(Debug, Args)]
+struct ListArgs {
+    /// Only of this route, as channel/name
+    #[arg(long)]
+    route: Option<String>,
+    /// Only with this verdict
+    #[arg(long)]
+    verdict: Option<String>,
+    /// Only with a slot at or after this time (RFC 3339)
+    #[arg(long)]
+    from: Option<DateTime<Utc>>,
+    /// Only with a slot before this time (RFC 3339)
+    #[arg(long)]
+    until: Option<DateTime<Utc>>,
+    /// At most so many
+    #[arg(long, default_value_t = 20)]
+    limit: u32,
+    /// Print JSON, an object a line
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    config: ConfigFile,
+}
+
+#[derive(Debug, Args)]
+struct ShowArgs {
+    /// The canary's id
+    id: String,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    config: ConfigFile,
+}
+
+#[derive(Debug, Args)]
+struct SendArgs {
+    /// The route, as channel/name
+    route: String,
+    /// Who sends it, for the record
+    #[arg(long, default_value = "operator")]
+    owner: String,
+    /// Do not wait for the verdict
+    #[arg(long)]
+    no_wait: bool,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    config: ConfigFile,
+}
+
+#[derive(Debug, Args)]
+struct EraseArgs {
+    /// The canary's id, or with --notification the id under which the service accepted it
+    id: String,
+    /// The id is a notification id
+    #[arg(long)]
+    notification: bool,
+    /// Who erases it, for the record
+    #[arg(long)]
+    owner: String,
+    #[command(flatten)]
+    config: ConfigFile,
+}
+
+/// Runs the command.
+pub async fn run(command: CanaryCommand) -> Result<Outcome> {
+    match command.what {
+        What::List(args) => list(args).await,
+        What::Show(args) => show(args).await,
+        What::Send(args) => send_one(args).await,
+        What::Erase(args) => erase(args).await,
+    }
+}
+
+async fn list(args: ListArgs) -> Result<Outcome> {
+    let opened = wiring::open_store(&args.config).await?;
+    let verdict = match &args.verdict {
+        None => None,
+        Some(word) => match Verdict::from_word(word) {
+            Some(verdict) => Some(verdict),
+            None => {
+                bail!("`{word}` is no verdict; write one of {}", Verdict::ALL.map(Verdict::word).join(", "))
+            }
+        },
+    };
+    let route = args.route.as_deref().map(|name| opened.route(name)).transpose()?;
+    let filter = Filter { route, verdict, from: args.from, until: args.until, limit: args.limit };
+    let found = opened.store.list(&filter).await?;
+    if args.json {
+        for stored in &found {
+            println!("{}", explain::summary(stored));
+        }
+        return Ok(Outcome::Done);
+    }
+    println!("{:<36}  {:<24}  {:<12}  {:<20}  verdict", "canary", "route", "kind", "slot");
+    for stored in &found {
+        println!("{}", line(stored));
+    }
+    if found.is_empty() {
+        println!("none");
+    }
+    Ok(Outcome::Done)
+}
+
+fn line(stored: &Stored) -> String {
+    let plan = &stored.canary.plan;
+    let slot = plan.slot.format("%Y-%m-%d %H:%M:%SZ");
+    let verdict = stored.canary.standing().map_or("on its way", |j| j.verdict.word());
+    let erased = if stored.erased { "  (erased)" } else { "" };
+    format!("{}  {:<24}  {:<12}  {slot}  {verdict}{erased}", plan.canary_id, plan.route, plan.kind.word())
+}
+
+async fn show(args: ShowArgs) -> Result<Outcome> {
+    let id = parse_id(&args.id)?;
+    let opened = wiring::open_store(&args.config).await?;
+    let Some((stored, events)) = opened.store.canary(id).await? else {
+        eprintln!("no canary {id}; it may be beyond retention. `canary list` shows what there is");
+        return Ok(Outcome::NotFound);
+    };
+    let now = Utc::now();
+    if args.json {
+        println!("{}", explain::json(&stored, &events, now));
+    } else {
+        print!("{}", explain::text(&stored, &events, now));
+    }
+    Ok(Outcome::Done)
+}
+
+async fn send_one(args: SendArgs) -> Result<Outcome> {
+    let monitor = wiring::hand(&args.config).await?;
+    let route = monitor.route(&args.route)?;
+    let sent = send::manual(&monitor, &route, &args.owner).await?;
+    eprintln!("sent canary {sent} on {route}");
+    if args.no_wait {
+        println!("{sent}");
+        return Ok(Outcome::Done);
+    }
+    let (stored, events) = send::until_settled(&monitor, sent, Duration::from_millis(500)).await?;
+    let now = Utc::now();
+    if args.json {
+        println!("{}", explain::json(&stored, &events, now));
+    } else {
+        print!("{}", explain::text(&stored, &events, now));
+    }
+    let is_good = stored.canary.standing().is_some_and(|j| j.class == crate::domain::verdict::Class::Good);
+    Ok(if is_good { Outcome::Done } else { Outcome::Found })
+}
+
+async fn erase(args: EraseArgs) -> Result<Outcome> {
+    let opened = wiring::open_store(&args.config).await?;
+    let target = if args.notification {
+        ErasureTarget::Notification(NotificationId::from_text(args.id.clone()))
+    } else {
+        ErasureTarget::Canary(parse_id(&args.id)?)
+    };
+    // The record of the erasure must not bring the erased id back.
+    let on = if args.notification { "a notification".to_owned() } else { args.id.clone() };
+    let operation = Operation { at: Utc::now(), who: args.owner, what: "erase".into(), on };
+    if opened.store.erase(&target, &operation).await? {
+        println!("erased; the verdict stays in the sums");
+        Ok(Outcome::Done)
+    } else {
+        eprintln!("nothing is kept under that id");
+        Ok(Outcome::NotFound)
+    }
+}
+
+fn parse_id(text: &str) -> Result<CanaryId> {
+    match text.parse() {
+        Ok(id) => Ok(CanaryId(id)),
+        Err(_) => bail!("`{text}` is no canary id; it looks like 0192f1c2-7f4e-7abc-8def-0123456789ab"),
+    }
+}

@@ -1,0 +1,181 @@
+//! One canary, explained: the timeline of its three views, and why this verdict.
+
+use crate::{
+    domain::{
+        canary::{Canary, Event},
+        evidence::{Content, SubmissionResult},
+        following::stopped_at,
+        verdict::Verdict,
+    },
+    store::Stored,
+};
+use chrono::{DateTime, SecondsFormat, TimeDelta, Utc};
+use serde_json::{Value, json};
+use std::fmt::Write;
+
+/// An event with the time at which it was written.
+pub type Written = (DateTime<Utc>, Event);
+
+/// One line of JSON for a list.
+pub fn summary(stored: &Stored) -> Value {
+    let plan = &stored.canary.plan;
+    let standing = stored.canary.standing();
+    json!({
+        "canary_id": plan.canary_id.to_string(),
+        "route": plan.route.as_str(),
+        "location": plan.location.as_str(),
+        "kind": plan.kind.word(),
+        "slot": stamp(plan.slot),
+        "verdict": standing.map(|j| j.verdict.word()),
+        "class": standing.map(|j| j.class.word()),
+        "corrections": stored.canary.judgements.len().saturating_sub(1),
+        "erased": stored.erased,
+    })
+}
+
+/// All that is known of a canary, as JSON.
+pub fn json(stored: &Stored, events: &[Written], now: DateTime<Utc>) -> Value {
+    let canary = &stored.canary;
+    let mut value = summary(stored);
+    value["notification_ids"] = canary.notification_ids().iter().map(|id| id.as_str()).collect();
+    value["traceparent"] = canary.plan.traceparent.clone().into();
+    value["deadline"] = stamp(canary.deadline()).into();
+    value["followed_until"] = stamp(canary.followed_until()).into();
+    value["why"] = why(canary, now).into();
+    value["disagreements"] = canary.disagreements.iter().map(|d| d.word()).collect();
+    value["timeline"] = events
+        .iter()
+        .map(|(written_at, event)| {
+            json!({ "at": stamp(event.at()), "written_at": stamp(*written_at), "event": event.word(), "says": says(event) })
+        })
+        .collect();
+    value
+}
+
+/// All that is known of a canary, for people.
+pub fn text(stored: &Stored, events: &[Written], now: DateTime<Utc>) -> String {
+    let canary = &stored.canary;
+    let plan = &canary.plan;
+    let mut out = String::new();
+    // Writing to a string can't fail.
+    let mut line = |text: String| {
+        let _ = writeln!(out, "{text}");
+    };
+    line(format!("canary    {}", plan.canary_id));
+    line(format!("route     {}  at {}  ({})", plan.route, plan.location, plan.kind.word()));
+    line(format!("slot      {}", stamp(plan.slot)));
+    let verdict = canary
+        .standing()
+        .map_or_else(|| "on its way".to_owned(), |j| format!("{} ({})", j.verdict.word(), j.class.word()));
+    line(format!("verdict   {verdict}"));
+    line(format!("why       {}", why(canary, now)));
+    for kind in &canary.disagreements {
+        line(format!("contradiction  {}", kind.word()));
+    }
+    if stored.erased {
+        line("erased: what identified it is gone".to_owned());
+        return out;
+    }
+    line(String::new());
+    let mut timeline: Vec<&Event> = events.iter().map(|(_, event)| event).collect();
+    timeline.sort_by_key(|event| event.at());
+    line(format!("{}  {:>9}  planned", stamp(plan.planned_at), since(canary, plan.planned_at)));
+    for event in timeline {
+        line(format!("{}  {:>9}  {}", stamp(event.at()), since(canary, event.at()), says(event)));
+    }
+    if now < canary.deadline() || canary.sink.receipts.is_empty() {
+        line(format!("{}  {:>9}  deadline", stamp(canary.deadline()), since(canary, canary.deadline())));
+    }
+    out
+}
+
+fn stamp(at: DateTime<Utc>) -> String {
+    at.to_rfc3339_opts(SecondsFormat::Millis, true)
+}
+
+fn since(canary: &Canary, at: DateTime<Utc>) -> String {
+    let delta: TimeDelta = at - canary.plan.planned_at;
+    format!("{:+.3}s", delta.as_seconds_f64())
+}
+
+/// What an event says, in a line, without anything that must not be shown.
+pub fn says(event: &Event) -> String {
+    match event {
+        Event::Submitted(submission) => {
+            let status = submission.status.map_or_else(String::new, |s| format!(" (status {s})"));
+            match &submission.result {
+                SubmissionResult::Accepted { notification_id: Some(id) } => {
+                    format!("acceptance: accepted as {id}{status}")
+                }
+                SubmissionResult::Accepted { notification_id: None } => {
+                    format!("acceptance: accepted, without an id{status}")
+                }
+                SubmissionResult::Refused { reason } => {
+                    format!("acceptance: refused, {}{status}", word(reason))
+                }
+                SubmissionResult::Ambiguous { reason } => {
+                    format!("acceptance: not known, {}{status}", word(reason))
+                }
+            }
+        }
+        Event::LedgerRead { row: None, .. } => "ledger: no row".to_owned(),
+        Event::LedgerRead { row: Some(row), .. } => {
+            let attempts: Vec<String> = row
+                .attempts
+                .iter()
+                .map(|a| format!("attempt {} {}", a.attempt_id, a.outcome.word()))
+                .collect();
+            let attempts = if attempts.is_empty() { "no attempt".to_owned() } else { attempts.join(", ") };
+            format!("ledger: {}; {attempts}", row.disposition.word())
+        }
+        Event::Received(receipt) => match &receipt.content {
+            Content::Intact => "sink: arrived, content as expected".to_owned(),
+            Content::Malformed { failed } => {
+                let failed: Vec<&str> = failed.iter().map(String::as_str).collect();
+                format!("sink: arrived, content wrong: {}", failed.join(", "))
+            }
+        },
+        Event::SinkProven { .. } => {
+            "sink: a message to ourselves arrived, so this canary could have".to_owned()
+        }
+        Event::Settled(judgement) => format!("verdict: {}", judgement.verdict.word()),
+        Event::Corrected(judgement) => format!("verdict corrected: {}", judgement.verdict.word()),
+        Event::Disagreed { kind, .. } => format!("contradiction: {}", kind.word()),
+    }
+}
+
+fn word(reason: &impl serde::Serialize) -> String {
+    match serde_json::to_value(reason) {
+        Ok(Value::String(word)) => word.replace('_', " "),
+        _ => String::new(),
+    }
+}
+
+/// Why the standing verdict is what it is, in a sentence.
+pub fn why(canary: &Canary, now: DateTime<Utc>) -> String {
+    let Some(standing) = canary.standing() else {
+        return format!("it is on its way; its verdict is due by {}", stamp(canary.settles_at()));
+    };
+    let deadline = canary.plan.deadline.as_seconds_f64();
+    let text = match standing.verdict {
+        Verdict::OnTime => format!("it arrived whole, within its deadline of {deadline}s"),
+        Verdict::Late => format!("it arrived whole, after its deadline of {deadline}s"),
+        Verdict::Malformed => "it arrived, and its content was not as expected".to_owned(),
+        Verdict::Refused => "the service refused it, or no connection came to be; it never was accepted".to_owned(),
+        Verdict::Undetermined => {
+            "nothing arrived, and nothing proves that it could have: the monitor was blind, which says nothing of the service".to_owned()
+        }
+        Verdict::Suppressed => "the ledger says that policy kept it back".to_owned(),
+        Verdict::Rejected => "the ledger says that it was permanently rejected".to_owned(),
+        Verdict::Overdue => format!(
+            "accepted, and not arrived within {deadline}s; it may still come, and is followed until {}",
+            stamp(canary.followed_until())
+        ),
+        Verdict::Lost => "accepted, and never arrived, though the ledger has it delivered or has no row of it".to_owned(),
+        Verdict::Unknown => "nobody can say what became of it: no view resolves it".to_owned(),
+    };
+    match stopped_at(canary, standing.verdict, now) {
+        Some(stage) => format!("{text}; it stopped at: {}", stage.word()),
+        None => text,
+    }
+}

@@ -1,0 +1,79 @@
+//! `pause` and `resume`: the kill switch.
+
+use super::{ConfigFile, Outcome, wiring};
+use crate::{
+    config::scalar::Span,
+    domain::route::RouteName,
+    store::{Operation, Pause},
+};
+use anyhow::{Result, bail};
+use chrono::Utc;
+use clap::Args;
+
+/// Arguments of `pause`.
+#[derive(Debug, Args)]
+pub struct PauseArgs {
+    /// The route, as channel/name; all routes when left out
+    route: Option<String>,
+    /// For how long; the pause ends by itself
+    #[arg(long = "for", value_name = "DURATION")]
+    duration: Span,
+    /// Who answers for it
+    #[arg(long)]
+    owner: String,
+    /// Why
+    #[arg(long)]
+    reason: String,
+    #[command(flatten)]
+    config: ConfigFile,
+}
+
+/// Arguments of `resume`.
+#[derive(Debug, Args)]
+pub struct ResumeArgs {
+    /// The route, as channel/name; the pause of all routes when left out
+    route: Option<String>,
+    /// Who does it
+    #[arg(long)]
+    owner: String,
+    #[command(flatten)]
+    config: ConfigFile,
+}
+
+/// Stops sending until a time.
+pub async fn pause(args: PauseArgs) -> Result<Outcome> {
+    let opened = wiring::open_store(&args.config).await?;
+    let route = args.route.as_deref().map(|name| opened.route(name)).transpose()?;
+    if args.owner.trim().is_empty() || args.reason.trim().is_empty() {
+        bail!("a pause needs an owner and a reason: --owner NAME --reason TEXT");
+    }
+    if args.duration.get().is_zero() {
+        bail!("--for 0s pauses nothing; write how long, such as 30m");
+    }
+    let now = Utc::now();
+    let pause = Pause { route, owner: args.owner, reason: args.reason, until: now + args.duration.delta() };
+    opened.store.pause(&pause, &operation(&pause.owner, "pause", pause.route.as_ref())).await?;
+    println!("{} paused until {}", subject(pause.route.as_ref()), pause.until.to_rfc3339());
+    Ok(Outcome::Done)
+}
+
+/// Sends again.
+pub async fn resume(args: ResumeArgs) -> Result<Outcome> {
+    let opened = wiring::open_store(&args.config).await?;
+    let route = args.route.as_deref().map(|name| opened.route(name)).transpose()?;
+    if opened.store.resume(route.as_ref(), &operation(&args.owner, "resume", route.as_ref())).await? {
+        println!("{} resumed", subject(route.as_ref()));
+        return Ok(Outcome::Done);
+    }
+    println!("{} not paused", subject(route.as_ref()));
+    Ok(Outcome::NotFound)
+}
+
+fn subject(route: Option<&RouteName>) -> String {
+    route.map_or_else(|| "all routes are".to_owned(), |route| format!("{route} is"))
+}
+
+fn operation(who: &str, what: &str, route: Option<&RouteName>) -> Operation {
+    let on = route.map_or_else(|| "all routes".to_owned(), ToString::to_string);
+    Operation { at: Utc::now(), who: who.to_owned(), what: what.to_owned(), on }
+}

@@ -1,0 +1,252 @@
+//! Makes the parts of a configuration and ties them together.
+
+use super::ConfigFile;
+use crate::{
+    acceptance::{self, guard::GuardReason},
+    catalog::labels,
+    config::{Config, ConfigHash, Loaded, receipt::Receiver},
+    domain::{
+        pending::PendingSnapshot,
+        route::{CanaryId, RouteName},
+    },
+    ledger::{self, LedgerError},
+    monitor::{
+        active::Active,
+        adapters::{Adapters, LedgerAdapter, LedgerFacts, PendingReader, Sink},
+        counters::Counters,
+        loops::Loops,
+        progress::Progress,
+        shared::Shared,
+        snapshot::Configuration,
+    },
+    receipt::{public_url::PublicUrl, rules::RouteRules, self_receipt::SelfReceipt, token::TokenSigner},
+    store::{self, Store},
+};
+use anyhow::{Context, Result, anyhow, bail};
+use async_trait::async_trait;
+use chrono::{DateTime, Utc};
+use std::{collections::BTreeMap, path::PathBuf, sync::Arc, time::Duration};
+
+/// Where a configuration is.
+#[derive(Clone, Debug)]
+pub struct Where {
+    /// The file.
+    pub path: PathBuf,
+    /// The name of this place of observation, instead of the file's.
+    pub location: Option<String>,
+}
+
+impl From<&ConfigFile> for Where {
+    fn from(file: &ConfigFile) -> Self {
+        Self { path: file.path.clone(), location: file.location.clone() }
+    }
+}
+
+/// The configuration is at fault. The text names every fault.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+pub struct ConfigurationAtFault(pub String);
+
+/// The environment, as configurations read it.
+pub fn environment(name: &str) -> Option<String> {
+    std::env::var(name).ok()
+}
+
+/// Makes ring the process's provider of cryptography. Later calls change nothing.
+pub fn install_tls() {
+    // An error says that one is installed already.
+    let _ = rustls::crypto::ring::default_provider().install_default();
+}
+
+/// Loads a configuration.
+pub fn load(place: &Where) -> Result<Loaded> {
+    crate::config::load_at(&place.path, place.location.as_deref(), &environment)
+        .map_err(|faults| ConfigurationAtFault(faults.to_string()).into())
+}
+
+/// A webhook listener's part in sending: tokens, addresses, and messages to ourselves.
+struct WebhookSink {
+    signer: TokenSigner,
+    public_url: PublicUrl,
+    self_receipt: SelfReceipt,
+    every: Duration,
+}
+
+#[async_trait]
+impl Sink for WebhookSink {
+    fn issue(&self, canary: CanaryId, route: &RouteName, expires_at: DateTime<Utc>) -> String {
+        self.signer.issue(canary, route, expires_at)
+    }
+
+    fn callback_url(&self, token: &str) -> Option<String> {
+        Some(self.public_url.with(token))
+    }
+
+    async fn prove(&self) -> Result<(), String> {
+        self.self_receipt.send_once().await.map_err(|error| error.to_string())
+    }
+
+    fn prove_every(&self) -> Duration {
+        self.every
+    }
+}
+
+#[async_trait]
+impl PendingReader for ledger::LedgerAdapter {
+    async fn pending(
+        &self,
+        deadlines: &BTreeMap<RouteName, Duration>,
+    ) -> Result<PendingSnapshot, LedgerError> {
+        Self::pending(self, deadlines).await
+    }
+
+    fn facts(&self) -> LedgerFacts {
+        let figures = self.stats().figures();
+        LedgerFacts {
+            role_can_write: figures.role_can_write,
+            lag: figures.lag,
+            clock_skew: figures.skew,
+            rows_read: figures.rows_read,
+            unmapped_statuses: figures.unmapped_statuses,
+            refused_times: figures.refused_times,
+        }
+    }
+
+    fn refresh_every(&self) -> Option<Duration> {
+        Self::refresh_every(self)
+    }
+}
+
+/// Makes the adapters of a configuration. Nothing is connected to.
+pub fn adapters(config: &Config, counters: &Arc<Counters>) -> Result<Adapters> {
+    install_tls();
+    let mut adapters = Adapters::default();
+    for (name, acceptance) in &config.acceptances {
+        let counters = Arc::clone(counters);
+        let on_stop = Arc::new(move |route: &RouteName, reason| {
+            if let Some(counters) = counters.route(route) {
+                counters.guard_refusals(guard_label(reason)).inc();
+            }
+        });
+        let submitter =
+            acceptance::build(acceptance, on_stop).with_context(|| format!("acceptance `{name}`"))?;
+        adapters.acceptances.insert(name.clone(), submitter);
+    }
+    for (name, receiver) in &config.receivers {
+        let sink = sink(name, receiver).with_context(|| format!("receiver `{name}`"))?;
+        adapters.sinks.insert(name.clone(), Arc::new(sink));
+    }
+    for (name, ledger) in &config.ledgers {
+        let opened = ledger::open(name, ledger).with_context(|| format!("ledger `{name}`"))?;
+        let adapter =
+            LedgerAdapter { lookup: Arc::<ledger::LedgerAdapter>::clone(&opened) as _, pending: opened };
+        adapters.ledgers.insert(name.clone(), adapter);
+    }
+    Ok(adapters)
+}
+
+fn sink(name: &str, receiver: &Receiver) -> Result<WebhookSink> {
+    let Receiver::Webhook(webhook) = receiver;
+    let signer = TokenSigner::new(&webhook.token_secrets)?;
+    Ok(WebhookSink {
+        public_url: PublicUrl::parse(&webhook.public_url)?,
+        self_receipt: SelfReceipt::new(name, webhook, signer.clone())?,
+        signer,
+        every: webhook.self_receipt_every.get(),
+    })
+}
+
+/// The rules by which a receiver judges what arrives for its routes.
+pub fn rules_of(config: &Config, receiver: &str) -> Result<Vec<RouteRules>> {
+    let of_receiver = config.routes.iter().filter_map(|route| {
+        let receipt = route.receipt.as_ref().filter(|receipt| receipt.receiver == receiver)?;
+        Some(RouteRules::compile(route.full_name(), receipt))
+    });
+    Ok(of_receiver.collect::<Result<_, _>>()?)
+}
+
+const fn guard_label(reason: GuardReason) -> labels::GuardReason {
+    match reason {
+        GuardReason::MailAddress => labels::GuardReason::MailAddress,
+        GuardReason::PhoneNumber => labels::GuardReason::PhoneNumber,
+        GuardReason::Template => labels::GuardReason::Template,
+    }
+}
+
+/// What the loops of one configuration share.
+pub fn share(loaded: Loaded, store: Arc<dyn Store>, progress: Arc<Progress>) -> Result<Arc<Shared>> {
+    let now = Utc::now();
+    let counters = Arc::<Counters>::default();
+    let adapters = adapters(&loaded.config, &counters)?;
+    let hash = loaded.hash.get();
+    let active = Active::new(loaded.config, hash, adapters, now)?;
+    active.configure_counters(&counters);
+    let configuration = Configuration { hash, last_reload_successful: true, last_reload_success: Some(now) };
+    let owner = format!("{}-{}", std::process::id(), uuid::Uuid::new_v4().simple());
+    let loops = Loops::register(progress);
+    let first = crate::monitor::reloader::first_snapshot(&active, configuration);
+    let shared = Shared::new(active, owner, store, counters, loops, configuration);
+    shared.snapshot.publish(first);
+    Ok(Arc::new(shared))
+}
+
+/// A store, and the configuration that names it.
+pub struct Opened {
+    /// The configuration.
+    pub config: Config,
+    /// Its hash.
+    pub hash: ConfigHash,
+    /// The store.
+    pub store: Arc<dyn Store>,
+}
+
+impl Opened {
+    /// A configured route, by its full name, or by its name alone where only one route has it.
+    pub fn route(&self, name: &str) -> Result<RouteName> {
+        find_route(&self.config, name)
+    }
+}
+
+fn find_route(config: &Config, name: &str) -> Result<RouteName> {
+    let all: Vec<RouteName> = config.routes.iter().map(crate::config::Route::full_name).collect();
+    if let Some(exact) = all.iter().find(|route| route.as_str() == name) {
+        return Ok(exact.clone());
+    }
+    let alike: Vec<&RouteName> = all.iter().filter(|r| r.as_str().split('/').nth(1) == Some(name)).collect();
+    match alike.as_slice() {
+        [one] => Ok((*one).clone()),
+        _ => {
+            let known: Vec<&str> = all.iter().map(RouteName::as_str).collect();
+            bail!("there is no route `{name}`; the configuration has: {}", known.join(", "))
+        }
+    }
+}
+
+/// Opens the store of a configuration.
+pub async fn open_store(file: &ConfigFile) -> Result<Opened> {
+    let Loaded { config, hash, .. } = load(&file.into())?;
+    let store = store::open(&config.store).await?;
+    Ok(Opened { config, hash, store })
+}
+
+/// All that sends and follows canaries, without the loops: for one canary by hand.
+pub struct Hand {
+    /// What the loops would share.
+    pub shared: Arc<Shared>,
+}
+
+impl Hand {
+    /// A configured route, by its name.
+    pub fn route(&self, name: &str) -> Result<RouteName> {
+        find_route(&self.shared.active.load().config, name)
+    }
+}
+
+/// Makes all that sends and follows canaries, without the loops.
+pub async fn hand(file: &ConfigFile) -> Result<Hand> {
+    let loaded = load(&file.into())?;
+    let store = store::open(&loaded.config.store).await?;
+    let shared =
+        share(loaded, store, Arc::default()).map_err(|e| anyhow!(ConfigurationAtFault(format!("{e:#}"))))?;
+    Ok(Hand { shared })
+}

@@ -1,0 +1,88 @@
+//! What the loops need of the outside, by trait. The wiring makes them of a configuration.
+
+use crate::{
+    acceptance::Submitter,
+    domain::{
+        pending::PendingSnapshot,
+        route::{CanaryId, RouteName},
+    },
+    ledger::{LedgerError, LedgerReader},
+};
+use async_trait::async_trait;
+use chrono::{DateTime, TimeDelta, Utc};
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
+
+/// A sink of ours, as the loops need it.
+#[async_trait]
+pub trait Sink: Send + Sync {
+    /// A token by which the receipt of this canary will be known, until it expires.
+    fn issue(&self, canary: CanaryId, route: &RouteName, expires_at: DateTime<Utc>) -> String;
+
+    /// The address to which the service delivers what carries this token.
+    fn callback_url(&self, token: &str) -> Option<String>;
+
+    /// Sends a message to ourselves by the way that canaries take. Its arrival is the proof, not the answer to it.
+    ///
+    /// # Errors
+    /// When it could not be sent: why, for the log.
+    async fn prove(&self) -> Result<(), String>;
+
+    /// How often to prove it.
+    fn prove_every(&self) -> Duration;
+}
+
+/// Everybody's pending notifications, as the loops need them.
+#[async_trait]
+pub trait PendingReader: Send + Sync {
+    /// Reads everybody's pending notifications. `deadlines` names every configured route of this ledger.
+    ///
+    /// # Errors
+    /// When the ledger can't be read: it is then unobserved.
+    async fn pending(
+        &self,
+        deadlines: &BTreeMap<RouteName, Duration>,
+    ) -> Result<PendingSnapshot, LedgerError>;
+
+    /// What was found out about the ledger itself.
+    fn facts(&self) -> LedgerFacts;
+
+    /// How often to read them; nothing where no query is configured.
+    fn refresh_every(&self) -> Option<Duration>;
+}
+
+/// What a ledger's reader found out about the ledger itself.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct LedgerFacts {
+    /// Whether our role could write.
+    pub role_can_write: Option<bool>,
+    /// How far its replica is behind.
+    pub lag: Option<Duration>,
+    /// How far its clock is ahead of ours.
+    pub clock_skew: Option<TimeDelta>,
+    /// Rows read since the adapter was made.
+    pub rows_read: u64,
+    /// Rows whose status isn't in the status table, since then.
+    pub unmapped_statuses: u64,
+    /// Times that were refused, since then.
+    pub refused_times: u64,
+}
+
+/// A ledger's two readers.
+#[derive(Clone)]
+pub struct LedgerAdapter {
+    /// For canaries.
+    pub lookup: Arc<dyn LedgerReader>,
+    /// For everybody.
+    pub pending: Arc<dyn PendingReader>,
+}
+
+/// All adapters of one configuration, by the names it gives them.
+#[derive(Clone, Default)]
+pub struct Adapters {
+    /// Acceptance APIs.
+    pub acceptances: BTreeMap<String, Arc<dyn Submitter>>,
+    /// Sinks.
+    pub sinks: BTreeMap<String, Arc<dyn Sink>>,
+    /// Ledgers.
+    pub ledgers: BTreeMap<String, LedgerAdapter>,
+}

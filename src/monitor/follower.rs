@@ -1,0 +1,152 @@
+//! The follower: looks at canaries when their look is due, gathers what can be observed, decides, writes, and tells.
+
+use super::{
+    crash,
+    decide::{Observed, decide, needs_proof, row_of},
+    shared::Shared,
+    snapshot::Observer,
+    tell,
+};
+use crate::{
+    catalog::labels::LoopName,
+    domain::route::{IdempotencyKey, NotificationId},
+    ledger::Lookup,
+    store::{Decision, StoreError, Stored},
+};
+use chrono::{DateTime, Utc};
+use futures_util::future::join_all;
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
+use tokio_util::sync::CancellationToken;
+
+/// Canaries looked at in one pass, at the most.
+const AT_A_TIME: u32 = 400;
+
+/// Longest wait between two passes.
+const LONGEST_WAIT: Duration = Duration::from_secs(1);
+
+/// Runs until it is cancelled.
+pub async fn run(shared: Arc<Shared>, cancel: CancellationToken) {
+    while !cancel.is_cancelled() {
+        let result = pass(&shared, Utc::now()).await;
+        shared.loops.ended(LoopName::Settler, result.is_ok(), Utc::now());
+        match result {
+            Ok(looked) if looked >= AT_A_TIME as usize => continue,
+            Ok(_) => {}
+            Err(error) => tracing::debug!(event = "following_postponed", reason = %error),
+        }
+        let wait = wait_for(&shared, Utc::now()).await;
+        tokio::select! {
+            () = cancel.cancelled() => return,
+            () = shared.follow.notified() => {}
+            () = tokio::time::sleep(wait) => {}
+        }
+    }
+}
+
+async fn wait_for(shared: &Shared, now: DateTime<Utc>) -> Duration {
+    match shared.store.next_due(&shared.location).await {
+        Ok(Some(due)) => {
+            (due - now).to_std().unwrap_or_default().clamp(Duration::from_millis(20), LONGEST_WAIT)
+        }
+        Ok(None) | Err(_) => LONGEST_WAIT,
+    }
+}
+
+/// One pass: how many canaries were looked at.
+///
+/// # Errors
+/// When the store can't be used. Nothing is lost: what is due stays due.
+pub async fn pass(shared: &Shared, now: DateTime<Utc>) -> Result<usize, StoreError> {
+    let due = shared.store.due(&shared.location, now, AT_A_TIME).await?;
+    if due.is_empty() {
+        return Ok(0);
+    }
+    crash::point("due_loaded");
+    let readings = read_ledgers(shared, &due).await;
+    crash::point("ledger_read");
+    // Time has passed while the ledger answered; what is decided is decided now.
+    let now = Utc::now().max(now);
+    let mut decisions: Vec<Decision> = Vec::with_capacity(due.len());
+    for stored in &due {
+        let observed = Observed {
+            reading: reading_of(stored, &readings, shared),
+            proof: proof_of(shared, stored, now).await?,
+        };
+        decisions.push(decide(stored, observed, now));
+    }
+    crash::point("decided_not_written");
+    let written = shared.store.decide(&decisions).await?;
+    crash::point("decision_written");
+    for ((stored, decision), written) in due.iter().zip(&decisions).zip(written) {
+        if written {
+            tell::decided(shared, stored, decision);
+        }
+    }
+    Ok(due.len())
+}
+
+fn ledger_of(stored: &Stored, shared: &Shared) -> Option<String> {
+    if stored.canary.plan.kind.is_control() {
+        return None;
+    }
+    shared.active.load().routes.get(&stored.canary.plan.route)?.config.ledger.clone()
+}
+
+/// Asks each ledger once, for all canaries that are due.
+async fn read_ledgers(shared: &Shared, due: &[Stored]) -> BTreeMap<String, Lookup> {
+    let mut wanted: BTreeMap<String, (Vec<NotificationId>, Vec<IdempotencyKey>)> = BTreeMap::new();
+    for stored in due {
+        let Some(ledger) = ledger_of(stored, shared) else { continue };
+        let (ids, keys) = wanted.entry(ledger).or_default();
+        ids.extend(stored.canary.notification_ids().into_iter().cloned());
+        keys.push(stored.canary.plan.key.clone());
+    }
+    let active = shared.active.load_full();
+    let ask = wanted.into_iter().filter_map(|(name, (ids, keys))| {
+        let adapter = Arc::clone(&active.adapters.ledgers.get(&name)?.lookup);
+        Some(async move {
+            let result = adapter.lookup(&ids, &keys).await;
+            let sight = result.as_ref().map(|_| ()).map_err(ToString::to_string);
+            shared.observed(
+                &Observer::Ledger(name.clone()),
+                sight.as_ref().copied().map_err(String::as_str),
+                Utc::now(),
+            );
+            Some((name, result.ok()?))
+        })
+    });
+    join_all(ask).await.into_iter().flatten().collect()
+}
+
+fn reading_of(
+    stored: &Stored,
+    readings: &BTreeMap<String, Lookup>,
+    shared: &Shared,
+) -> Option<(DateTime<Utc>, Option<crate::domain::evidence::LedgerRow>)> {
+    let name = ledger_of(stored, shared)?;
+    let lookup = readings.get(&name)?;
+    let ids = stored.canary.notification_ids();
+    let finds_by = shared.active.load().adapters.ledgers.get(&name)?.lookup.finds_by();
+    if !finds_by.keys && (ids.is_empty() || !finds_by.ids) {
+        // It could not be asked for: that nothing was found proves nothing.
+        return None;
+    }
+    Some((lookup.as_of, row_of(lookup, &stored.canary.plan.key, &ids)))
+}
+
+/// The proof that this canary could have arrived, where the verdict needs it.
+async fn proof_of(
+    shared: &Shared,
+    stored: &Stored,
+    now: DateTime<Utc>,
+) -> Result<Option<DateTime<Utc>>, StoreError> {
+    let canary = &stored.canary;
+    if !needs_proof(canary, now) {
+        return Ok(None);
+    }
+    let active = shared.active.load_full();
+    let receiver =
+        active.routes.get(&canary.plan.route).and_then(|r| r.config.receipt.as_ref()).map(|r| &r.receiver);
+    let Some(receiver) = receiver else { return Ok(None) };
+    shared.store.sink_proof(receiver, canary.deadline(), canary.settles_at()).await
+}

@@ -1,0 +1,65 @@
+//! The prover: sends messages to ourselves by the way that canaries take. Without one that arrived, a missing receipt proves nothing.
+
+use super::{shared::Shared, snapshot::Observer};
+use crate::catalog::labels::LoopName;
+use chrono::{TimeDelta, Utc};
+use std::{collections::HashMap, sync::Arc, time::Duration};
+use tokio::{task::JoinSet, time::Instant};
+use tokio_util::sync::CancellationToken;
+
+/// Limit on sending one message to ourselves.
+const LIMIT: Duration = Duration::from_secs(10);
+
+/// Runs until it is cancelled. Each receiver keeps its own time.
+pub async fn run(shared: Arc<Shared>, cancel: CancellationToken) {
+    let mut next: HashMap<String, Instant> = HashMap::new();
+    while !cancel.is_cancelled() {
+        let active = shared.active.load_full();
+        next.retain(|name, _| active.adapters.sinks.contains_key(name));
+        let mut sending = JoinSet::new();
+        for (name, sink) in &active.adapters.sinks {
+            if next.get(name).is_some_and(|at| *at > Instant::now()) {
+                continue;
+            }
+            next.insert(name.clone(), Instant::now() + sink.prove_every());
+            let (shared, name, sink) = (Arc::clone(&shared), name.clone(), Arc::clone(sink));
+            sending.spawn(async move {
+                let sent = tokio::time::timeout(LIMIT, sink.prove()).await;
+                let result = sent.unwrap_or_else(|_| Err("no answer within 10s".to_owned()));
+                if let Err(reason) = &result {
+                    shared.observed(&Observer::Receiver(name.clone()), Err(reason), Utc::now());
+                }
+                result.is_ok()
+            });
+        }
+        let mut all = true;
+        while let Some(done) = sending.join_next().await {
+            all &= matches!(done, Ok(true));
+        }
+        expire(&shared, &next);
+        shared.loops.ended(LoopName::Prover, all, Utc::now());
+        let wait = next.values().min().map_or(Duration::from_secs(1), |at| at.duration_since(Instant::now()));
+        tokio::select! {
+            () = cancel.cancelled() => return,
+            () = tokio::time::sleep(wait.clamp(Duration::from_millis(100), Duration::from_secs(5))) => {}
+        }
+    }
+}
+
+/// A message that was sent well and never arrived leaves its receiver down after three intervals.
+fn expire(shared: &Shared, receivers: &HashMap<String, Instant>) {
+    let now = Utc::now();
+    let active = shared.active.load();
+    let observers = shared.observers();
+    for name in receivers.keys() {
+        let observer = Observer::Receiver(name.clone());
+        let every = active.adapters.sinks.get(name).map_or(Duration::from_secs(15), |s| s.prove_every());
+        let patience = TimeDelta::from_std(every * 3).unwrap_or(TimeDelta::seconds(60));
+        if observers
+            .get(&observer)
+            .is_some_and(|o| o.up && o.last_success.is_some_and(|at| now - at > patience))
+        {
+            shared.observed(&observer, Err("messages to ourselves are sent and do not arrive"), now);
+        }
+    }
+}

@@ -1,0 +1,100 @@
+//! The reloader: takes a changed configuration into force, or keeps the old one and says so.
+
+use super::{
+    active::Active,
+    adapters::Adapters,
+    shared::Shared,
+    snapshot::{Configuration, Snapshot},
+};
+use crate::{
+    catalog::labels::LoopName,
+    config::Config,
+    store::{Operation, StoreError},
+};
+use async_trait::async_trait;
+use chrono::Utc;
+use std::{sync::Arc, time::Duration};
+use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
+
+/// Between two looks at the configuration's checksum.
+const EVERY: Duration = Duration::from_secs(5);
+
+/// A configuration that was read, validated and connected to its adapters.
+pub struct Fresh {
+    /// The configuration.
+    pub config: Config,
+    /// Its hash.
+    pub hash: u64,
+    /// Its adapters.
+    pub adapters: Adapters,
+}
+
+/// Where configurations come from.
+#[async_trait]
+pub trait Source: Send {
+    /// The configuration, if it changed since it was last asked for, or in any case when `anyway`.
+    ///
+    /// # Errors
+    /// When it can't be taken: every fault, as text.
+    async fn changed(&mut self, anyway: bool) -> Result<Option<Fresh>, String>;
+}
+
+/// Runs until it is cancelled. A message on `asked` (SIGHUP) reloads at once.
+pub async fn run(
+    shared: Arc<Shared>,
+    mut source: Box<dyn Source>,
+    mut asked: mpsc::Receiver<()>,
+    cancel: CancellationToken,
+) {
+    loop {
+        let anyway = tokio::select! {
+            () = cancel.cancelled() => return,
+            message = asked.recv() => message.is_some(),
+            () = tokio::time::sleep(EVERY) => false,
+        };
+        let result = source.changed(anyway).await;
+        shared.loops.ended(LoopName::Reloader, true, Utc::now());
+        match result {
+            Ok(None) => {}
+            Ok(Some(fresh)) => take(&shared, fresh).await,
+            Err(faults) => refuse(&shared, &faults),
+        }
+    }
+}
+
+async fn take(shared: &Shared, fresh: Fresh) {
+    let now = Utc::now();
+    let hash = fresh.hash;
+    match Active::new(fresh.config, hash, fresh.adapters, now) {
+        Ok(active) => {
+            active.configure_counters(&shared.counters);
+            shared.active.store(Arc::new(active));
+            let configuration =
+                Configuration { hash, last_reload_successful: true, last_reload_success: Some(now) };
+            shared.configuration.store(Arc::new(configuration));
+            tracing::info!(event = "configuration_taken", hash = format!("{hash:016x}"));
+            let who = shared.owner.clone();
+            let operation = Operation { at: now, who, what: "reload".into(), on: format!("{hash:016x}") };
+            let noted: Result<(), StoreError> = shared.store.note(&operation).await;
+            if let Err(error) = noted {
+                tracing::warn!(event = "reload_not_noted", reason = %error);
+            }
+        }
+        Err(error) => refuse(shared, &error.to_string()),
+    }
+}
+
+fn refuse(shared: &Shared, faults: &str) {
+    let configuration = Configuration { last_reload_successful: false, ..**shared.configuration.load() };
+    shared.configuration.store(Arc::new(configuration));
+    tracing::error!(event = "configuration_refused", faults, "the configuration in force stays");
+}
+
+/// The first snapshot of a configuration: what it says, and nothing observed.
+pub fn first_snapshot(active: &Active, configuration: Configuration) -> Snapshot {
+    let interval = |route: &crate::config::Route| {
+        active.routes.get(&route.full_name()).map_or(Duration::from_secs(60), |r| r.interval)
+    };
+    Snapshot::of_configuration(&active.config, configuration, interval)
+}

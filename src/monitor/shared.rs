@@ -1,0 +1,154 @@
+//! What the loops share: the configuration in force, the store, and what each publishes.
+
+use super::{
+    active::Active,
+    counters::Counters,
+    evidence::Book,
+    loops::Loops,
+    snapshot::{Configuration, Observer, SnapshotCell},
+};
+use crate::{
+    domain::{
+        pending::PendingSnapshot,
+        route::{Location, RouteName},
+    },
+    receipt::stats::ReceiverStats,
+    store::{Pause, Store},
+};
+use arc_swap::ArcSwap;
+use chrono::{DateTime, Utc};
+use std::{
+    collections::BTreeMap,
+    sync::{Arc, Mutex, MutexGuard, PoisonError, atomic::AtomicBool},
+};
+use tokio::sync::Notify;
+
+/// What the loops share.
+pub struct Shared {
+    /// The place of observation of this process.
+    pub location: Location,
+    /// This process, by a name that is new at each start.
+    pub owner: String,
+    /// The monitor's own durable state.
+    pub store: Arc<dyn Store>,
+    /// The configuration in force.
+    pub active: ArcSwap<Active>,
+    /// Pauses in force, as last read.
+    pub pauses: ArcSwap<Vec<Pause>>,
+    /// The progress of each loop.
+    pub loops: Loops,
+    /// Counters and histograms of what this process does.
+    pub counters: Arc<Counters>,
+    /// All that the outside may see.
+    pub snapshot: Arc<SnapshotCell>,
+    /// Whether the store could be used at the last look.
+    pub store_up: AtomicBool,
+    /// What is known of the configuration in force.
+    pub configuration: ArcSwap<Configuration>,
+    /// Wakes the follower: something arrived, or a submission ended.
+    pub follow: Notify,
+    evidence: Mutex<Book>,
+    observers: Mutex<BTreeMap<Observer, Sight>>,
+    pending: Mutex<BTreeMap<String, Arc<PendingSnapshot>>>,
+    receivers: Mutex<BTreeMap<String, Arc<ReceiverStats>>>,
+}
+
+/// What is known of the sight of one observer.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Sight {
+    /// Whether the last look succeeded.
+    pub up: bool,
+    /// When a look last succeeded.
+    pub last_success: Option<DateTime<Utc>>,
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    // A panic while it was held can leave no half-made state: every change is one insertion.
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Shared {
+    /// What the loops share at the start.
+    pub fn new(
+        active: Active,
+        owner: String,
+        store: Arc<dyn Store>,
+        counters: Arc<Counters>,
+        loops: Loops,
+        configuration: Configuration,
+    ) -> Self {
+        Self {
+            location: active.location.clone(),
+            owner,
+            store,
+            active: ArcSwap::from_pointee(active),
+            pauses: ArcSwap::default(),
+            loops,
+            counters,
+            snapshot: Arc::default(),
+            store_up: AtomicBool::new(false),
+            configuration: ArcSwap::from_pointee(configuration),
+            follow: Notify::new(),
+            evidence: Mutex::default(),
+            observers: Mutex::default(),
+            pending: Mutex::default(),
+            receivers: Mutex::default(),
+        }
+    }
+
+    /// The evidence on all routes.
+    pub fn evidence(&self) -> MutexGuard<'_, Book> {
+        lock(&self.evidence)
+    }
+
+    /// Notes whether an observer could look. A change is logged, once.
+    pub fn observed(&self, observer: &Observer, result: Result<(), &str>, now: DateTime<Utc>) {
+        let mut observers = lock(&self.observers);
+        let known = observers.get(observer).copied();
+        let last_success = if result.is_ok() { Some(now) } else { known.and_then(|o| o.last_success) };
+        observers.insert(observer.clone(), Sight { up: result.is_ok(), last_success });
+        drop(observers);
+        match result {
+            Ok(()) if known.is_some_and(|o| !o.up) => tracing::info!(event = "observer_up", %observer),
+            Err(reason) if known.is_none_or(|o| o.up) => {
+                tracing::warn!(event = "observer_down", %observer, reason);
+            }
+            _ => {}
+        }
+    }
+
+    /// All observers, by name.
+    pub fn observers(&self) -> BTreeMap<Observer, Sight> {
+        lock(&self.observers).clone()
+    }
+
+    /// Publishes everybody's pending notifications of a ledger; nothing when it could not be read: a stale age is no age.
+    pub fn publish_pending(&self, ledger: &str, snapshot: Option<PendingSnapshot>) {
+        let mut pending = lock(&self.pending);
+        match snapshot {
+            Some(snapshot) => pending.insert(ledger.to_owned(), Arc::new(snapshot)),
+            None => pending.remove(ledger),
+        };
+    }
+
+    /// Everybody's pending notifications, by ledger.
+    pub fn pending(&self) -> BTreeMap<String, Arc<PendingSnapshot>> {
+        lock(&self.pending).clone()
+    }
+
+    /// Counts what becomes of a receiver's requests from now on.
+    pub fn watch_receiver(&self, name: &str, stats: Arc<ReceiverStats>) {
+        lock(&self.receivers).insert(name.to_owned(), stats);
+    }
+
+    /// What became of the receivers' requests.
+    pub fn receivers(&self) -> BTreeMap<String, Arc<ReceiverStats>> {
+        lock(&self.receivers).clone()
+    }
+
+    /// The pause in force on a route.
+    pub fn paused(&self, route: &RouteName, now: DateTime<Utc>) -> Option<Pause> {
+        let covers = |p: &&Pause| now < p.until && p.route.as_ref().is_none_or(|r| r == route);
+        self.pauses.load().iter().find(covers).cloned()
+    }
+}

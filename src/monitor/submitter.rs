@@ -1,0 +1,219 @@
+//! Submissions: each planned canary is submitted under its key until its fate is known or its bounds are reached.
+
+use super::{active::ActiveRoute, crash, planner, shared::Shared};
+use crate::{
+    acceptance::{Request, Submitter},
+    catalog::labels::{LoopName, SubmissionLabel},
+    domain::{
+        canary::{Canary, CanaryKind, Event, Plan},
+        evidence::{AmbiguityReason, RefusalReason, Submission, SubmissionResult},
+        following::next_look,
+    },
+    store::Append,
+};
+use chrono::{TimeDelta, Utc};
+use std::{sync::Arc, time::Duration};
+use tokio::sync::Semaphore;
+use tokio_util::{sync::CancellationToken, task::TaskTracker};
+
+/// Most submissions under way at a time. More wait for a place.
+const MOST_AT_A_TIME: usize = 1024;
+
+/// How long after it was planned a canary that was never heard of is still sent.
+const RESUME_WITHIN: TimeDelta = TimeDelta::minutes(10);
+
+/// How long a replay's first request may run before it is aborted.
+const ABORT_AFTER: Duration = Duration::from_millis(20);
+
+/// Submissions under way.
+#[derive(Clone)]
+pub struct Submissions {
+    shared: Arc<Shared>,
+    places: Arc<Semaphore>,
+    tasks: TaskTracker,
+    cancel: CancellationToken,
+}
+
+impl Submissions {
+    /// None under way.
+    pub fn new(shared: Arc<Shared>, cancel: CancellationToken) -> Self {
+        Self { shared, places: Arc::new(Semaphore::new(MOST_AT_A_TIME)), tasks: TaskTracker::new(), cancel }
+    }
+
+    /// Submits a planned canary, in a task of its own.
+    pub fn submit(&self, route: Arc<ActiveRoute>, plan: Plan) {
+        let this = self.clone();
+        self.tasks.spawn(async move {
+            let Ok(_place) = this.places.acquire().await else { return };
+            this.submit_until_known(&route, plan).await;
+        });
+    }
+
+    /// Waits until nothing is under way.
+    pub async fn drained(&self) {
+        self.tasks.close();
+        self.tasks.wait().await;
+    }
+
+    /// Takes over what a process that is gone left unsubmitted. Runs until it is cancelled.
+    pub async fn take_over(self, cancel: CancellationToken) {
+        while !cancel.is_cancelled() {
+            let result = self.take_over_once().await;
+            self.shared.loops.ended(LoopName::Submitter, result.is_ok(), Utc::now());
+            tokio::select! {
+                () = cancel.cancelled() => return,
+                () = tokio::time::sleep(Duration::from_secs(2)) => {}
+            }
+        }
+    }
+
+    async fn take_over_once(&self) -> Result<(), crate::store::StoreError> {
+        let now = Utc::now();
+        let lease = planner::lease(&self.shared, TimeDelta::seconds(90), now);
+        let left = self.shared.store.take_over(&self.shared.location, now, &lease, 256).await?;
+        let active = self.shared.active.load_full();
+        for stored in left {
+            let plan = stored.canary.plan;
+            let route = active.routes.get(&plan.route);
+            let may_have_left = !self.repeats_safely(&plan);
+            match route {
+                Some(route) if now - plan.planned_at <= RESUME_WITHIN && !may_have_left => {
+                    self.submit(Arc::clone(route), plan);
+                }
+                // It is left to the follower: the ledger or the sink may know of it.
+                _ => self.append(&plan, Vec::new(), true).await,
+            }
+        }
+        Ok(())
+    }
+
+    fn repeats_safely(&self, plan: &Plan) -> bool {
+        self.submitter(plan).is_some_and(|s| s.repeats_safely())
+    }
+
+    fn submitter(&self, plan: &Plan) -> Option<Arc<dyn Submitter>> {
+        let active = self.shared.active.load();
+        let route = active.routes.get(&plan.route)?;
+        active.submitter(route, plan.kind).cloned()
+    }
+
+    async fn submit_until_known(&self, route: &ActiveRoute, plan: Plan) {
+        let Some(submitter) = self.submitter(&plan) else { return };
+        let request = self.request(route, &plan);
+        let (most, mut wait) = self.bounds(route, plan.kind);
+        let mut events = Vec::new();
+        if plan.kind == CanaryKind::Replay {
+            events = self.replay(&*submitter, &request).await;
+            self.append(&plan, events.clone(), false).await;
+        }
+        for number in 1..=most {
+            // The kill switch is asked before each request leaves, not only when the slot was planned.
+            if self.shared.paused(&plan.route, Utc::now()).is_some() || self.cancel.is_cancelled() {
+                return self.append(&plan, Vec::new(), !self.cancel.is_cancelled()).await;
+            }
+            crash::point("before_submission");
+            let submission = submitter.submit(&request).await;
+            crash::point("submitted_not_written");
+            self.count(&plan, &submission.result);
+            let repeat = match &submission.result {
+                SubmissionResult::Accepted { .. } => false,
+                SubmissionResult::Refused { reason } => *reason == RefusalReason::Unreachable,
+                SubmissionResult::Ambiguous { .. } => submitter.repeats_safely(),
+            };
+            let last = !repeat || number == most;
+            events.push(Event::Submitted(submission));
+            let newest = events[events.len() - 1..].to_vec();
+            self.append_seen(&plan, newest, &events, last).await;
+            if last {
+                return;
+            }
+            tokio::select! {
+                () = self.cancel.cancelled() => return,
+                () = tokio::time::sleep(wait) => {}
+            }
+            wait *= 2;
+        }
+    }
+
+    /// One key at once and after an aborted request: one id and one effect are expected.
+    async fn replay(&self, submitter: &dyn Submitter, request: &Request) -> Vec<Event> {
+        let started_at = Utc::now();
+        let aborted = match tokio::time::timeout(ABORT_AFTER, submitter.submit(request)).await {
+            Ok(submission) => submission,
+            Err(_) => Submission {
+                started_at,
+                ended_at: Utc::now(),
+                status: None,
+                result: SubmissionResult::Ambiguous { reason: AmbiguityReason::Broken },
+            },
+        };
+        let (one, other) = tokio::join!(submitter.submit(request), submitter.submit(request));
+        vec![Event::Submitted(aborted), Event::Submitted(one), Event::Submitted(other)]
+    }
+
+    fn request(&self, route: &ActiveRoute, plan: &Plan) -> Request {
+        let active = self.shared.active.load();
+        let sink = route.config.receipt.as_ref().and_then(|r| active.adapters.sinks.get(&r.receiver));
+        // A token outlives following, so that a late arrival is late and not forged.
+        let expires_at = plan.slot.max(plan.planned_at) + plan.follow_for + TimeDelta::hours(1);
+        let token = sink.map(|s| s.issue(plan.canary_id, &plan.route, expires_at)).unwrap_or_default();
+        Request {
+            recipient: route.config.recipients.first().cloned().unwrap_or_default(),
+            allowed: route.config.recipients.clone(),
+            callback_url: sink.and_then(|s| s.callback_url(&token)),
+            token,
+            variables: route.config.variables.clone(),
+            plan: plan.clone(),
+        }
+    }
+
+    fn bounds(&self, route: &ActiveRoute, kind: CanaryKind) -> (u32, Duration) {
+        use crate::config::acceptance::Acceptance;
+        let active = self.shared.active.load();
+        match active.config.acceptances.get(&route.stream(kind).acceptance) {
+            Some(Acceptance::Http(http)) => (http.max_submissions, http.resubmit_after.get()),
+            None => (1, Duration::ZERO),
+        }
+    }
+
+    fn count(&self, plan: &Plan, result: &SubmissionResult) {
+        let label = match result {
+            SubmissionResult::Accepted { .. } => SubmissionLabel::Accepted,
+            SubmissionResult::Refused { .. } => SubmissionLabel::Refused,
+            SubmissionResult::Ambiguous { .. } => SubmissionLabel::Unknown,
+        };
+        if let Some(counters) = self.shared.counters.route(&plan.route) {
+            counters.submissions(label).inc();
+        }
+    }
+
+    async fn append(&self, plan: &Plan, events: Vec<Event>, release: bool) {
+        let all = events.clone();
+        self.append_seen(plan, events, &all, release).await;
+    }
+
+    /// Writes down what is new, for as long as the store can't be written and the lease may hold. What can't be written is
+    /// found again by taking over: the key makes that safe.
+    async fn append_seen(&self, plan: &Plan, new: Vec<Event>, all: &[Event], release: bool) {
+        let canary = Canary::fold(plan.clone(), all);
+        let append = Append {
+            canary_id: plan.canary_id,
+            events: new,
+            look_by: next_look(&canary, Utc::now()),
+            release,
+        };
+        let mut wait = Duration::from_millis(200);
+        for _ in 0..8 {
+            match self.shared.store.append(std::slice::from_ref(&append)).await {
+                Ok(_) => {
+                    crash::point("submission_written");
+                    return self.shared.follow.notify_one();
+                }
+                Err(error) => tracing::debug!(event = "submission_not_yet_written", reason = %error),
+            }
+            tokio::time::sleep(wait).await;
+            wait = (wait * 2).min(Duration::from_secs(5));
+        }
+        tracing::warn!(event = "submission_not_written", canary_id = %plan.canary_id, route = plan.route.as_str());
+    }
+}

@@ -1,0 +1,178 @@
+//! Whatever the moment of a crash, whoever runs beside: one canary a slot, none lost, none sent twice.
+
+#[path = "common/postgres.rs"]
+mod postgres;
+#[path = "common/scrape.rs"]
+mod scrape;
+#[path = "common/world.rs"]
+mod world;
+
+use delivery_canary::{monitor::crash::POINTS, simulator::Simulator};
+use postgres::Postgres;
+use serde_json::Value;
+use std::collections::BTreeMap;
+use world::{Place, Shape, World, until};
+
+/// All canaries of a store, by the command that lists them.
+fn canaries(place: &Place) -> Vec<Value> {
+    let output = place.command(&["canary", "list", "--json", "--limit", "5000"]);
+    assert!(output.status.success(), "{output:?}");
+    let text = String::from_utf8(output.stdout).expect("it is text");
+    text.lines().map(|line| serde_json::from_str(line).expect("it is JSON")).collect()
+}
+
+fn key_of(canary: &Value) -> (String, String) {
+    let text = |field: &str| canary[field].as_str().expect(field).to_owned();
+    (text("route"), text("slot"))
+}
+
+/// The idempotency key that a canary of this slot must have gone out under.
+fn expected_key(canary: &Value) -> String {
+    use delivery_canary::domain::{
+        canary::CanaryKind,
+        route::{IdempotencyKey, Location, RouteName},
+    };
+    let (route, slot) = key_of(canary);
+    let slot = chrono::DateTime::parse_from_rfc3339(&slot).expect("a time").to_utc();
+    let location = Location::from_text(canary["location"].as_str().expect("a location"));
+    IdempotencyKey::derive(&RouteName::from_text(route), &location, CanaryKind::Scheduled, slot)
+        .as_str()
+        .to_owned()
+}
+
+/// One canary a slot, one effect a canary at the most, and all of them with a verdict.
+fn assert_whole(place: &Place, simulator: &Simulator, at_least: usize) {
+    let all = canaries(place);
+    assert!(all.len() >= at_least, "only {} canaries", all.len());
+    let mut by_slot: BTreeMap<(String, String), u32> = BTreeMap::new();
+    for canary in &all {
+        *by_slot.entry(key_of(canary)).or_default() += 1;
+        let effects = simulator.effects(&expected_key(canary));
+        assert!(effects.accepted <= 1, "{canary}: {effects:?}");
+        if canary["verdict"] == "on_time" {
+            assert_eq!(effects.accepted, 1, "{canary}: {effects:?}");
+        }
+    }
+    assert!(by_slot.values().all(|n| *n == 1), "{by_slot:?}");
+}
+
+/// Twenty routes, so that a hundred canaries are planned in five seconds.
+fn busy(store_url: Option<String>) -> Shape {
+    Shape {
+        store_url,
+        routes: (0..20).map(|n| format!("route-{n:02}")).collect(),
+        deadline: "10s",
+        settle: "2s",
+        ..Shape::default()
+    }
+}
+
+/// Lets a monitor die at the 50th passage of a point, starts it again, and waits until every canary has its verdict.
+async fn dies_at(point: &str, store_url: Option<String>) {
+    let world = World::new(busy(store_url)).await;
+    let place = world.configure("monitor");
+    // The scheduler plans all routes of a slot at once, and the settler looks at many canaries at once.
+    let passage = match point {
+        "planned" | "due_loaded" | "ledger_read" | "decided_not_written" | "decision_written" => 5,
+        _ => 50,
+    };
+    let mut first = place.serve_with(&[("DELIVERY_CANARY_CRASH_AT", &format!("{point}:{passage}"))]);
+    until(&format!("the monitor to die at {point}"), 60, || {
+        if first.has_ended() { Ok(()) } else { Err("it runs".into()) }
+    });
+    let before = canaries(&place).len();
+    let second = place.serve();
+    until("a hundred canaries more", 60, || {
+        let seen = canaries(&place).len();
+        if seen >= before + 100 { Ok(()) } else { Err(format!("{seen}, {before} before the crash")) }
+    });
+    // No new ones, so that the last of them can settle.
+    let paused =
+        place.command(&["pause", "--for", "10m", "--owner", "test", "--reason", "the end of the test"]);
+    assert!(paused.status.success(), "{paused:?}");
+    until("every canary to have a verdict", 90, || {
+        let open = canaries(&place).iter().filter(|c| c["verdict"].is_null()).count();
+        if open == 0 { Ok(()) } else { Err(format!("{open} open")) }
+    });
+    assert_whole(&place, &world.simulator, before + 100);
+    let bad: Vec<Value> = canaries(&place).into_iter().filter(|c| c["class"] == "bad").collect();
+    assert!(bad.is_empty(), "a crash of the monitor is no fault of the service: {bad:?}");
+    drop(second);
+}
+
+macro_rules! trial_08 {
+    ($($name:ident: $place:literal,)+) => { $(
+        mod $name {
+            #[tokio::test(flavor = "multi_thread")]
+            async fn trial_08_kill_on_sqlite() {
+                super::dies_at(super::POINTS[$place], None).await;
+            }
+
+            #[tokio::test(flavor = "multi_thread")]
+            async fn trial_08_kill_on_postgresql() {
+                let server = super::Postgres::start();
+                super::dies_at(super::POINTS[$place], Some(server.fresh_database().await)).await;
+            }
+        }
+    )+ };
+}
+
+trial_08! {
+    planned: 0,
+    before_submission: 1,
+    submitted_not_written: 2,
+    submission_written: 3,
+    arrived_not_written: 4,
+    arrival_written: 5,
+    due_loaded: 6,
+    ledger_read: 7,
+    decided_not_written: 8,
+    decision_written: 9,
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn trial_18_two_replicas_send_one_canary_a_slot_and_one_goes_on_alone() {
+    let server = Postgres::start();
+    let shape = Shape { store_url: Some(server.fresh_database().await), ..busy(None) };
+    let world = World::new(shape).await;
+    let (one, other) = (world.configure("one"), world.configure("other"));
+    let mut first = one.serve();
+    let _second = other.serve();
+    until("200 slots by two replicas", 90, || {
+        let seen = canaries(&one).len();
+        if seen >= 200 { Ok(()) } else { Err(format!("{seen}")) }
+    });
+    first.kill();
+    let before = canaries(&other).len();
+    until("100 slots more by the one that is left", 60, || {
+        let seen = canaries(&other).len();
+        if seen >= before + 100 { Ok(()) } else { Err(format!("{seen}, {before} before")) }
+    });
+    assert_whole(&other, &world.simulator, 300);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn trial_24_twenty_restarts_send_no_extra_canary() {
+    let world = World::new(Shape { deadline: "5s", ..Shape::default() }).await;
+    let place = world.configure("monitor");
+    for round in 0..20 {
+        let mut monitor = place.serve();
+        until("the monitor to be ready", 20, || match place.probe("/ready") {
+            Some(200) => Ok(()),
+            other => Err(format!("{other:?}; log:\n{}", place.log())),
+        });
+        if round % 2 == 0 {
+            monitor.kill();
+        } else {
+            assert_eq!(monitor.terminate(), Some(0));
+        }
+    }
+    let all = canaries(&place);
+    assert_whole(&place, &world.simulator, 1);
+    let keys: u64 = all.iter().map(|c| world.simulator.effects(&expected_key(c)).accepted).sum();
+    assert_eq!(
+        world.simulator.totals().accepted,
+        keys,
+        "the service accepted what no canary of the store explains"
+    );
+}
