@@ -169,12 +169,14 @@ acceptances:
          "route": {{{{ service_route | tojson }}}}, "callback_url": {{{{ callback_url | tojson }}}},
          "metadata": {{"canary_id": {{{{ canary_id | tojson }}}}}}}}
       accepted: {{ statuses: [200, 201, 202] }}
+      connect_timeout: 1s
       total_timeout: 2s
   sink:
     http:
       url: "{{{{ callback_url }}}}"
       body: '{{"text": "12.34"}}'
       accepted: {{ statuses: [200, 202, 204] }}
+      connect_timeout: 1s
       total_timeout: 2s
 receivers:
   sink:
