@@ -145,6 +145,8 @@ words!(
         Submitter = "submitter",
         /// Judges them.
         Settler = "settler",
+        /// Folds failure evidence.
+        Evidence = "evidence",
         /// Reads the ledgers' pending.
         LedgerWatcher = "ledger_watcher",
         /// Sends messages to itself through the receivers' public addresses.

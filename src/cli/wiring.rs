@@ -2,17 +2,16 @@
 
 use super::ConfigFile;
 use crate::{
-    acceptance::{self, guard::GuardReason},
-    catalog::labels,
+    acceptance,
     config::{Config, ConfigHash, Loaded, receipt::Receiver},
     domain::{
         pending::PendingSnapshot,
         route::{CanaryId, RouteName},
     },
-    ledger::{self, LedgerError},
+    ledger::{self, LedgerError, LedgerFigures},
     monitor::{
         active::Active,
-        adapters::{Adapters, LedgerAdapter, LedgerFacts, PendingReader, Sink},
+        adapters::{Adapters, LedgerAdapter, PendingReader, Sink},
         counters::Counters,
         loops::Loops,
         progress::Progress,
@@ -100,16 +99,8 @@ impl PendingReader for ledger::LedgerAdapter {
         Self::pending(self, deadlines).await
     }
 
-    fn facts(&self) -> LedgerFacts {
-        let figures = self.stats().figures();
-        LedgerFacts {
-            role_can_write: figures.role_can_write,
-            lag: figures.lag,
-            clock_skew: figures.skew,
-            rows_read: figures.rows_read,
-            unmapped_statuses: figures.unmapped_statuses,
-            refused_times: figures.refused_times,
-        }
+    fn figures(&self) -> LedgerFigures {
+        self.stats().figures()
     }
 
     fn refresh_every(&self) -> Option<Duration> {
@@ -122,14 +113,8 @@ pub fn adapters(config: &Config, counters: &Arc<Counters>) -> Result<Adapters> {
     install_tls();
     let mut adapters = Adapters::default();
     for (name, acceptance) in &config.acceptances {
-        let counters = Arc::clone(counters);
-        let on_stop = Arc::new(move |route: &RouteName, reason| {
-            if let Some(counters) = counters.route(route) {
-                counters.guard_refusals(guard_label(reason)).inc();
-            }
-        });
         let submitter =
-            acceptance::build(acceptance, on_stop).with_context(|| format!("acceptance `{name}`"))?;
+            acceptance::build(acceptance, counters.on_stop()).with_context(|| format!("acceptance `{name}`"))?;
         adapters.acceptances.insert(name.clone(), submitter);
     }
     for (name, receiver) in &config.receivers {
@@ -163,14 +148,6 @@ pub fn rules_of(config: &Config, receiver: &str) -> Result<Vec<RouteRules>> {
         Some(RouteRules::compile(route.full_name(), receipt))
     });
     Ok(of_receiver.collect::<Result<_, _>>()?)
-}
-
-const fn guard_label(reason: GuardReason) -> labels::GuardReason {
-    match reason {
-        GuardReason::MailAddress => labels::GuardReason::MailAddress,
-        GuardReason::PhoneNumber => labels::GuardReason::PhoneNumber,
-        GuardReason::Template => labels::GuardReason::Template,
-    }
 }
 
 /// What the loops of one configuration share.

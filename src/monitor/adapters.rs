@@ -6,10 +6,10 @@ use crate::{
         pending::PendingSnapshot,
         route::{CanaryId, RouteName},
     },
-    ledger::{LedgerError, LedgerReader},
+    ledger::{LedgerError, LedgerFigures, LedgerReader},
 };
 use async_trait::async_trait;
-use chrono::{DateTime, TimeDelta, Utc};
+use chrono::{DateTime, Utc};
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 /// A sink of ours, as the loops need it.
@@ -43,28 +43,11 @@ pub trait PendingReader: Send + Sync {
         deadlines: &BTreeMap<RouteName, Duration>,
     ) -> Result<PendingSnapshot, LedgerError>;
 
-    /// What was found out about the ledger itself.
-    fn facts(&self) -> LedgerFacts;
+    /// What is known of the ledger from reading it.
+    fn figures(&self) -> LedgerFigures;
 
     /// How often to read them; nothing where no query is configured.
     fn refresh_every(&self) -> Option<Duration>;
-}
-
-/// What a ledger's reader found out about the ledger itself.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct LedgerFacts {
-    /// Whether our role could write.
-    pub role_can_write: Option<bool>,
-    /// How far its replica is behind.
-    pub lag: Option<Duration>,
-    /// How far its clock is ahead of ours.
-    pub clock_skew: Option<TimeDelta>,
-    /// Rows read since the adapter was made.
-    pub rows_read: u64,
-    /// Rows whose status isn't in the status table, since then.
-    pub unmapped_statuses: u64,
-    /// Times that were refused, since then.
-    pub refused_times: u64,
 }
 
 /// A ledger's two readers.

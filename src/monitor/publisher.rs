@@ -11,7 +11,7 @@ use super::{
 use crate::{
     catalog::{
         bounds::CANARY_WINDOWS,
-        labels::{LoopName, ReceiptResult, Window},
+        labels::{LoopName, Window},
     },
     domain::{disagreement::Disagreement, pending::PendingSnapshot, route::RouteName},
     store::{InFlight, StoreError, WindowSum},
@@ -55,7 +55,7 @@ pub async fn run(shared: Arc<Shared>, cancel: CancellationToken) {
         if let Err(error) = result {
             tracing::debug!(event = "sums_not_read", reason = %error);
         }
-        raise_counters(&shared);
+        follow_counts(&shared);
         shared.snapshot.publish(memory.snapshot(&shared, now));
         tokio::select! {
             () = cancel.cancelled() => return,
@@ -163,38 +163,29 @@ fn ledgers(
     pending: &BTreeMap<String, Arc<PendingSnapshot>>,
 ) -> BTreeMap<String, LedgerSnapshot> {
     let one = |(name, adapter): (&String, &LedgerAdapter)| {
-        let facts = adapter.pending.facts();
-        let snapshot = LedgerSnapshot {
-            pending: pending.get(name).map(|p| PendingSnapshot::clone(p)),
-            role_can_write: facts.role_can_write,
-            lag: facts.lag,
-        };
-        (name.clone(), snapshot)
+        let pending = pending.get(name).map(|pending| PendingSnapshot::clone(pending));
+        (name.clone(), LedgerSnapshot::new(pending, &adapter.pending.figures()))
     };
     adapters.iter().map(one).collect()
 }
 
 fn skews(adapters: &BTreeMap<String, LedgerAdapter>) -> BTreeMap<Clock, TimeDelta> {
     let one = |(name, adapter): (&String, &LedgerAdapter)| {
-        Some((Clock::Ledger(name.clone()), adapter.pending.facts().clock_skew?))
+        Some((Clock::Ledger(name.clone()), adapter.pending.figures().skew?))
     };
     adapters.iter().filter_map(one).collect()
 }
 
 /// Takes over what adapters count by themselves.
-fn raise_counters(shared: &Shared) {
+fn follow_counts(shared: &Shared) {
     for (name, stats) in shared.receivers() {
-        let Some(counters) = shared.counters.receiver(&name) else { continue };
-        for result in ReceiptResult::ALL {
-            let of_word = stats.all().filter(|(arrival, _)| arrival.word() == result.word());
-            counters.results(result).raise_to(of_word.map(|(_, count)| count).sum());
+        if let Some(counters) = shared.counters.receiver(&name) {
+            counters.follow(&stats);
         }
     }
     for (name, adapter) in &shared.active.load().adapters.ledgers {
-        let Some(counters) = shared.counters.ledger(name) else { continue };
-        let facts = adapter.pending.facts();
-        counters.rows_read.raise_to(facts.rows_read);
-        counters.unmapped_statuses.raise_to(facts.unmapped_statuses);
-        counters.refused_times.raise_to(facts.refused_times);
+        if let Some(counters) = shared.counters.ledger(name) {
+            counters.follow(&adapter.pending.figures());
+        }
     }
 }

@@ -177,11 +177,7 @@ impl Submissions {
     }
 
     fn count(&self, plan: &Plan, result: &SubmissionResult) {
-        let label = match result {
-            SubmissionResult::Accepted { .. } => SubmissionLabel::Accepted,
-            SubmissionResult::Refused { .. } => SubmissionLabel::Refused,
-            SubmissionResult::Ambiguous { .. } => SubmissionLabel::Unknown,
-        };
+        let Some(label) = SubmissionLabel::of(result) else { return };
         if let Some(counters) = self.shared.counters.route(&plan.route) {
             counters.submissions(label).inc();
         }
