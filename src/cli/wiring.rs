@@ -113,8 +113,8 @@ pub fn adapters(config: &Config, counters: &Arc<Counters>) -> Result<Adapters> {
     install_tls();
     let mut adapters = Adapters::default();
     for (name, acceptance) in &config.acceptances {
-        let submitter =
-            acceptance::build(acceptance, counters.on_stop()).with_context(|| format!("acceptance `{name}`"))?;
+        let submitter = acceptance::build(acceptance, counters.on_stop())
+            .with_context(|| format!("acceptance `{name}`"))?;
         adapters.acceptances.insert(name.clone(), submitter);
     }
     for (name, receiver) in &config.receivers {
