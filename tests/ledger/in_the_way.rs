@@ -305,9 +305,10 @@ async fn a_lookup_that_was_cut_is_an_error() {
 #[tokio::test]
 async fn an_error_holds_no_value_of_the_ledgers_and_no_password() {
     let bed = bed().await;
-    bed.execute("insert into n values ('someone@customer.example', 'delivered')").await;
+    bed.execute("update n set id = 'someone@customer.example'").await;
     let sql = "select id, status from n where id::int = 7 or id = any(:ids)";
     let error = look(&open(bed.database(), with_sql(sql)).unwrap()).await.unwrap_err();
+    assert!(error.to_string().contains("SQLSTATE 22P02"), "{error}");
     assert!(!format!("{error} {error:?}").contains("customer"), "{error}");
     let url = bed.url().replace("postgres@", "postgres:s3cr3t@").replace("/test_0", "/nowhere");
     let error = look(&open(json!({ "postgres": { "url": url } }), by_id()).unwrap()).await.unwrap_err();
