@@ -11,8 +11,10 @@ use super::{
     report::{At, Report},
     shape,
     tree::{self, MAX_BYTES, Mark},
+    validate,
     walk::Walker,
 };
+use chrono::Utc;
 use sha2::{Digest, Sha256};
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -157,7 +159,7 @@ fn resolve(
     }
     let whole = value.clone();
     let draft = draft::decode(value, &unsound, report);
-    drop(draft);
+    validate::check(&draft, Utc::now(), report);
     if !report.is_sound() {
         return None;
     }

@@ -17,6 +17,7 @@ mod report;
 pub mod scalar;
 pub mod shape;
 mod tree;
+pub mod validate;
 mod value;
 mod walk;
 pub mod watch;

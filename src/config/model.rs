@@ -8,6 +8,7 @@ use super::{
 };
 use crate::domain::{
     route::{Channel, RouteName},
+    schedule::{Interval, Schedule, ScheduleError},
     verdict::ExpectedEnd,
 };
 use chrono::{DateTime, Utc};
@@ -225,6 +226,11 @@ impl Route {
     pub fn full_name(&self) -> RouteName {
         RouteName::new(self.channel, &self.name)
     }
+
+    /// The healthy failure rate: as configured, or half of the error budget. A share of 1.
+    pub fn healthy_failure_rate(&self) -> f64 {
+        self.evidence.p0.unwrap_or((100.0 - self.objective_percent) / 200.0)
+    }
 }
 
 /// When canaries go out: by cron expression, or at an interval.
@@ -256,6 +262,19 @@ pub struct Confirmations {
     pub every: Span,
     /// Most of them after one scheduled canary. 0 sends none.
     pub max: u32,
+}
+
+impl ScheduleConfig {
+    /// The schedule.
+    ///
+    /// # Errors
+    /// When the expression, the zone or the interval can't be used.
+    pub fn schedule(&self) -> Result<Schedule, ScheduleError> {
+        match self {
+            Self::Every(span) => Interval::new(span.get()).map(Schedule::every),
+            Self::Cron(cron) => Schedule::parse(&cron.expression, &cron.zone),
+        }
+    }
 }
 
 impl Default for Confirmations {

@@ -32,7 +32,8 @@ impl At {
         &self.0
     }
 
-    fn parent(&self) -> Option<Self> {
+    /// The address around it.
+    pub fn parent(&self) -> Option<Self> {
         self.0.rfind('/').map(|end| Self(self.0[..end].to_owned()))
     }
 }
@@ -59,6 +60,13 @@ impl Report {
     /// Notes where a value stands, and what may be shown of it.
     pub fn place(&mut self, at: &At, mark: Mark, shown: Option<String>) {
         self.places.insert(at.clone(), Place { mark, shown });
+    }
+
+    /// Shows nothing more of the value at this address: it looks like a credential.
+    pub fn conceal(&mut self, at: &At) {
+        if let Some(place) = self.places.get_mut(at) {
+            place.shown = Some("[secret]".into());
+        }
     }
 
     /// A fault at an address. Where nothing is written there, it is reported at the nearest value around it.

@@ -1,0 +1,217 @@
+//! Ledgers.
+
+use super::{names::refer_route, sql, times};
+use crate::{
+    config::{
+        draft::Draft,
+        ledger::{Column, Ledger, LedgerDatabase, TimeForm},
+        model::StoreConfig,
+        report::{At, Report},
+    },
+    domain::schedule::parse_zone,
+};
+use std::time::Duration;
+
+pub(super) fn check(ledger: &Ledger, draft: &Draft, at: &At, report: &mut Report) {
+    database(ledger, draft, at, report);
+    lookup(ledger, at, report);
+    pending(ledger, draft, at, report);
+    if ledger.statuses.is_empty() {
+        let hint = "write what each of the ledger's own words means, such as `sent: delivered`";
+        report.fault(&at.key("statuses"), "no status is mapped: everything would be `unknown`", hint);
+    }
+    times::limit(ledger.statement_timeout, &at.key("statement_timeout"), report);
+    times::limit(ledger.freshness, &at.key("freshness"), report);
+    if ledger.freshness < ledger.statement_timeout {
+        let message = format!(
+            "`freshness` is {}, and one reading may take {}",
+            ledger.freshness, ledger.statement_timeout
+        );
+        report.fault(
+            &at.key("freshness"),
+            message,
+            "write more than `statement_timeout`, or no reading is fresh",
+        );
+    }
+    if ledger.refresh_every.get() < Duration::from_secs(1)
+        || ledger.refresh_every.get() > Duration::from_secs(3600)
+    {
+        report.fault(
+            &at.key("refresh_every"),
+            format!("a refresh every {}", ledger.refresh_every),
+            "write 1s to 1h",
+        );
+    }
+    if ledger.overlap.get() > Duration::from_secs(86_400) {
+        report.fault(&at.key("overlap"), format!("an overlap of {}", ledger.overlap), "write at most 1d");
+    }
+    if !(1..=1_000_000).contains(&ledger.max_rows) {
+        report.fault(&at.key("max_rows"), format!("`max_rows` is {}", ledger.max_rows), "write 1 to 1000000");
+    }
+}
+
+fn database(ledger: &Ledger, draft: &Draft, at: &At, report: &mut Report) {
+    let at = at.key("database");
+    match (&ledger.database, &draft.store) {
+        (LedgerDatabase::Postgres(postgres), store) => {
+            let at = at.key("postgres");
+            postgres_url(postgres.url.expose(), &at.key("url"), report);
+            if !(1..=2).contains(&postgres.max_connections) {
+                let message = format!("{} connections to somebody else's database", postgres.max_connections);
+                report.fault(&at.key("max_connections"), message, "write 1 or 2");
+            }
+            if matches!(store, Some(StoreConfig::Postgres(store)) if store.url == postgres.url) {
+                let hint =
+                    "give the store a database and a role of its own; the ledger's role must not write";
+                report.fault(&at.key("url"), "the ledger and the store are one database with one role", hint);
+            }
+        }
+        (LedgerDatabase::Sqlite(sqlite), store) => {
+            let at = at.keys(&["sqlite", "path"]);
+            if sqlite.path.as_os_str().is_empty() {
+                report.fault(&at, "the path is empty", "write the file's path");
+            } else if matches!(store, Some(StoreConfig::Sqlite(store)) if store.path == sqlite.path) {
+                report.fault(
+                    &at,
+                    "the ledger and the store are one file",
+                    "give the store a file of its own",
+                );
+            }
+        }
+    }
+}
+
+/// A PostgreSQL URL. It may hold a password: nothing of it is said.
+pub(super) fn postgres_url(url: &str, at: &At, report: &mut Report) {
+    let sound = (url.starts_with("postgres://") || url.starts_with("postgresql://"))
+        && reqwest::Url::parse(url).is_ok();
+    if !sound {
+        let hint = "write `postgres://user:${PASSWORD}@host/database`, with special characters of the password escaped by `%`";
+        report.fault(at, "this is not a PostgreSQL URL", hint);
+    }
+}
+
+fn lookup(ledger: &Ledger, at: &At, report: &mut Report) {
+    let at = at.key("lookup");
+    let seen = statement(
+        &ledger.lookup.sql,
+        &["ids", "keys", "limit", "now", "now_ms", "overlap"],
+        &at.key("sql"),
+        report,
+    );
+    let by_key = seen.parameters.contains("keys");
+    if !seen.parameters.contains("ids") && !by_key {
+        let hint =
+            "write `where id = any(:ids)`; on SQLite `where id in (select value from json_each(:ids))`";
+        report.fault(&at.key("sql"), "the lookup binds neither `:ids` nor `:keys`", hint);
+    }
+    let columns = &ledger.lookup.columns;
+    let columns_at = at.key("columns");
+    if by_key && columns.idempotency_key.is_none() {
+        let hint = "name the column of the key, so that a row can be told to be the canary's";
+        report.fault(&columns_at, "the lookup binds `:keys`, and no column is the `idempotency_key`", hint);
+    }
+    if columns.status.is_none() && columns.attempt_status.is_none() {
+        let hint = "name `status` (of the notification) or `attempt_status`";
+        report.fault(&columns_at, "no column says where a notification stands", hint);
+    }
+    if columns.attempt_status.is_some() && columns.attempt_id.is_none() {
+        report.fault(
+            &columns_at,
+            "`attempt_status` has no `attempt_id` beside it",
+            "name the column of the attempt's id",
+        );
+    }
+    let all = [
+        ("notification_id", Some(&columns.notification_id)),
+        ("idempotency_key", columns.idempotency_key.as_ref()),
+        ("accepted_at", columns.accepted_at.as_ref()),
+        ("status", columns.status.as_ref()),
+        ("attempt_id", columns.attempt_id.as_ref()),
+        ("attempt_status", columns.attempt_status.as_ref()),
+        ("attempt_at", columns.attempt_at.as_ref()),
+        ("policy_version", columns.policy_version.as_ref()),
+    ];
+    for (key, column) in all {
+        check_column(key, column, &columns_at, report);
+    }
+}
+
+fn pending(ledger: &Ledger, draft: &Draft, at: &At, report: &mut Report) {
+    let Some(pending) = &ledger.pending else { return };
+    let at = at.key("pending");
+    statement(&pending.sql, &["limit", "now", "now_ms", "overlap"], &at.key("sql"), report);
+    let columns = &pending.columns;
+    let columns_at = at.key("columns");
+    let all = [
+        ("route", columns.route.as_ref()),
+        ("accepted_at", Some(&columns.accepted_at)),
+        ("not_before", columns.not_before.as_ref()),
+        ("status", columns.status.as_ref()),
+        ("count", columns.count.as_ref()),
+    ];
+    for (key, column) in all {
+        check_column(key, column, &columns_at, report);
+    }
+    let routes_at = at.key("routes");
+    for (word, route) in &pending.routes {
+        refer_route(route, draft, &routes_at.key(word), report);
+    }
+    if pending.routes.is_empty() {
+        report.fault(
+            &routes_at,
+            "no pending notification belongs to a route",
+            "write `\"*\": channel/name` for one route",
+        );
+    } else if columns.route.is_none() && pending.routes.keys().any(|word| word != "*") {
+        let hint = "name the column of the service's word for the route, or write only `\"*\"`";
+        report.fault(&columns_at, "`routes` maps words, and no column is the `route`", hint);
+    }
+}
+
+fn statement(text: &str, known: &[&str], at: &At, report: &mut Report) -> sql::Seen {
+    let seen = sql::look(text);
+    if seen.verb.is_empty() {
+        report.fault(at, "there is no SQL", "write a `select`");
+    } else if !matches!(seen.verb.as_str(), "select" | "with" | "values" | "table") {
+        report.fault(
+            at,
+            format!("a ledger is only read, and this starts with `{}`", seen.verb),
+            "write a `select`",
+        );
+    }
+    if seen.several {
+        report.fault(at, "several statements stand here", "write one");
+    }
+    for name in seen.parameters.iter().filter(|name| !known.contains(&name.as_str())) {
+        let hint = crate::config::near::hint(name, known.iter().copied());
+        report.fault(at, format!("there is no parameter `:{name}` here"), hint);
+    }
+    seen
+}
+
+fn check_column(key: &str, column: Option<&Column>, at: &At, report: &mut Report) {
+    let Some(column) = column else { return };
+    let at = at.key(key);
+    if column.name().is_empty() {
+        report.fault(&at, "the column's name is empty", "write the name that it has in the result");
+    }
+    let Column::Typed(typed) = column else { return };
+    if !matches!(key, "accepted_at" | "not_before" | "attempt_at") {
+        report.fault(&at.key("time"), format!("`{key}` is not a time"), "write the column's name alone");
+    }
+    match (&typed.zone, typed.time) {
+        (Some(zone), TimeForm::NaiveLocal) => {
+            if let Err(error) = parse_zone(zone) {
+                report.fault(&at.key("zone"), error.to_string(), "");
+            }
+        }
+        (None, TimeForm::NaiveLocal) => {
+            report.fault(&at, "the zone of this local time is missing", "write `zone: Europe/Berlin`, say");
+        }
+        (Some(_), _) => {
+            report.fault(&at.key("zone"), "only a `naive_local` time has a zone", "leave it out");
+        }
+        (None, _) => {}
+    }
+}

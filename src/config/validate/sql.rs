@@ -1,0 +1,91 @@
+//! A first look at the SQL of a ledger: its parameters, and whether it is one statement.
+//!
+//! Only what is the same in all dialects; the ledger's adapter reads it exactly.
+
+use std::collections::BTreeSet;
+
+/// What a look at the SQL shows.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct Seen {
+    /// The names behind a colon.
+    pub parameters: BTreeSet<String>,
+    /// Whether something stands behind a semicolon.
+    pub several: bool,
+    /// The first word, in lower case.
+    pub verb: String,
+}
+
+/// Looks at SQL, past strings, quoted names, comments and casts.
+pub(super) fn look(sql: &str) -> Seen {
+    let (mut seen, mut ended, mut rest) = (Seen::default(), false, sql);
+    while let Some(c) = rest.chars().next() {
+        if let Some(skipped) = quoted(rest) {
+            // A comment may stand behind the last semicolon, a string may not.
+            seen.several |= ended && !rest.starts_with("--") && !rest.starts_with("/*");
+            rest = &rest[skipped..];
+            continue;
+        }
+        let word = rest[c.len_utf8()..].chars().take_while(|c| c.is_alphanumeric() || *c == '_');
+        let length = c.len_utf8() + word.map(char::len_utf8).sum::<usize>();
+        seen.several |= ended && !c.is_whitespace() && c != ';';
+        if rest.starts_with("::") {
+            rest = &rest[2..];
+        } else if c == ':' && length > 1 {
+            seen.parameters.insert(rest[1..length].to_owned());
+            rest = &rest[length..];
+        } else if c.is_alphabetic() || c == '_' {
+            if seen.verb.is_empty() {
+                seen.verb = rest[..length].to_lowercase();
+            }
+            rest = &rest[length..];
+        } else {
+            ended |= c == ';';
+            rest = &rest[c.len_utf8()..];
+        }
+    }
+    seen
+}
+
+/// The bytes of the string, quoted name or comment that starts here.
+fn quoted(text: &str) -> Option<usize> {
+    let until = |opened: usize, end: &str| {
+        Some(text[opened..].find(end).map_or(text.len(), |at| opened + at + end.len()))
+    };
+    match text.as_bytes() {
+        [b'-', b'-', ..] => until(2, "\n"),
+        [b'/', b'*', ..] => until(2, "*/"),
+        // A doubled quote is two strings side by side, which is skipped alike.
+        [b'\'', ..] => until(1, "'"),
+        [b'"', ..] => until(1, "\""),
+        [b'`', ..] => until(1, "`"),
+        [b'$', ..] => {
+            let end = text[1..].find('$')? + 2;
+            let tag = &text[..end];
+            let sound = tag[1..end - 1].chars().all(|c| c.is_alphanumeric() || c == '_')
+                && !tag[1..].starts_with(|c: char| c.is_ascii_digit());
+            if sound { until(end, tag) } else { None }
+        }
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parameters_and_statements_are_seen_past_strings_and_comments() {
+        let seen = look(
+            "select x::text, ':no', \":no\", $t$ :no; $t$ -- :no;\n from y where a = any(:ids) /* ; */ limit :limit;",
+        );
+        assert_eq!(seen.parameters, BTreeSet::from(["ids".to_owned(), "limit".to_owned()]));
+        assert!(!seen.several);
+        assert_eq!(seen.verb, "select");
+        assert!(look("select 1; delete from x").several);
+        assert!(!look("select ';' ; -- the end\n ;").several);
+        assert!(look("select 1; 'x'").several);
+        assert_eq!(look("  /* x */ DELETE from y").verb, "delete");
+        assert_eq!(look("select 'it''s :no', :yes").parameters.len(), 1);
+        assert_eq!(look("'open"), Seen::default());
+    }
+}
