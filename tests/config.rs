@@ -1,15 +1,48 @@
 //! The configuration: what is read, what is refused, and in which words.
 
-use delivery_canary::config;
+#[path = "config/cases.rs"]
+mod cases;
+#[path = "config/generated.rs"]
+mod generated;
+#[path = "config/hostile.rs"]
+mod hostile;
+#[path = "config/reload.rs"]
+mod reload;
+#[path = "config/secrets.rs"]
+mod secrets;
+#[path = "config/values.rs"]
+mod values;
+
+use delivery_canary::config::{self, Faults, Loaded};
 use std::path::Path;
 
-fn environment(name: &str) -> Option<String> {
+/// The environment of all these tests.
+pub fn environment(name: &str) -> Option<String> {
     match name {
-        "TOKEN_SECRET" | "TOKEN_SECRET_BEFORE" => Some("0123456789abcdef-not-a-secret".into()),
-        "WEBHOOK_SECRET" => Some("whsec_bm90LWEtc2VjcmV0LW5vdC1hLXNlY3JldA==".into()),
-        "API_TOKEN" | "PROVIDER_TOKEN" | "STORE_PASSWORD" | "LEDGER_PASSWORD" => Some("not-a-secret".into()),
+        "TOKEN_SECRET" | "TOKEN_SECRET_BEFORE" => Some("0123456789abcdef-hunter2".into()),
+        "WEBHOOK_SECRET" => Some("whsec_aHVudGVyMi1odW50ZXIyLWh1bnRlcjI=".into()),
+        "API_TOKEN" | "PROVIDER_TOKEN" | "STORE_PASSWORD" | "LEDGER_PASSWORD" => Some("hunter2".into()),
         _ => None,
     }
+}
+
+/// Loads a text as a file of its own, and hands the file's folder over to be filled before.
+pub fn load_text(text: &str) -> Result<Loaded, Faults> {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("monitor.yaml");
+    std::fs::write(&path, text).expect("the file is written");
+    config::load(&path, &environment)
+}
+
+/// The sound configuration of the tests.
+pub fn base() -> String {
+    std::fs::read_to_string("tests/data/config/base.yaml").expect("the base is there")
+}
+
+/// Replaces what must be there.
+pub fn edit(text: &str, from: &str, to: &str) -> String {
+    assert!(text.contains(from), "`{from}` isn't there to be replaced");
+    text.replacen(from, to, 1)
 }
 
 #[test]

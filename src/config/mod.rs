@@ -13,6 +13,7 @@ mod load;
 pub mod model;
 pub mod near;
 pub mod receipt;
+pub mod reference;
 mod report;
 pub mod scalar;
 pub mod shape;

@@ -4,6 +4,7 @@ use super::{
     fault::{Fault, shown},
     interpolate::is_bare_reference,
     tree::{Mark, Scalar},
+    value::{Kind, kind},
 };
 use std::{collections::BTreeMap, fmt, path::PathBuf};
 
@@ -25,6 +26,11 @@ impl At {
     /// The values of these keys, each below the one before.
     pub fn keys(&self, keys: &[&str]) -> Self {
         keys.iter().fold(self.clone(), |at, key| at.key(key))
+    }
+
+    /// The key of this value itself, where it was chosen freely. No JSON pointer has `~k`.
+    pub fn name(&self) -> Self {
+        Self(format!("{}/~k", self.0))
     }
 
     /// The address as a JSON pointer.
@@ -149,7 +155,7 @@ impl Report {
 
 /// What may be shown of a scalar that is no secret: it, as it is written.
 pub(super) fn open(scalar: &Scalar) -> Option<String> {
-    Some(shown(&scalar.written)).filter(|text| text.len() > 2)
+    Some(shown(&scalar.written)).filter(|_| kind(scalar) != Kind::Null && !scalar.written.is_empty())
 }
 
 /// What may be shown of a secret: the variable's name, when there is nothing else to it.

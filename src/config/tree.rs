@@ -3,13 +3,13 @@
 //! It is built from the parser's events, because only there a scalar still has its text as it was written: `1.10` stays
 //! `1.10`, and `${PORT}` can become a number after the variable was put in.
 
-use granit_parser::{Event, Options, Parser, ScalarStyle, Span as Source, StrInput};
+use granit_parser::{ErrorKind, Event, Options, Parser, ScalarStyle, Span as Source, StrInput};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Limits on a configuration. Whatever is beyond them is refused before it can cost much.
 pub const MAX_BYTES: usize = 4 << 20;
 const MAX_DEPTH: usize = 24;
-const MAX_NODES: usize = 400_000;
+const MAX_NODES: usize = 300_000;
 /// Of all scalars together, aliases expanded.
 const MAX_TEXT: usize = 8 << 20;
 /// Of one scalar.
@@ -125,8 +125,12 @@ impl<'a> Builder<'a> {
             Some(Ok((event, source))) => Ok((event, mark(&source))),
             Some(Err(error)) => {
                 let at = error.marker();
+                let mark = Mark { line: count(at.line()), column: count(at.col() + 1) };
+                if matches!(error.kind(), ErrorKind::RecursionLimitExceeded) {
+                    return Err(too_deep(mark));
+                }
                 Err(Complaint {
-                    mark: Mark { line: count(at.line()), column: count(at.col() + 1) },
+                    mark,
                     message: format!("this is not YAML: {}", error.info()),
                     hint: "check the indentation, the quotes and the brackets just before this place",
                 })
@@ -164,7 +168,7 @@ impl<'a> Builder<'a> {
 
     fn node(&mut self, event: Event<'a>, at: Mark, depth: usize) -> Step<Node> {
         if depth > MAX_DEPTH {
-            return Err(fatal(at, format!("nested deeper than {MAX_DEPTH} levels"), "flatten it"));
+            return Err(too_deep(at));
         }
         if event.tag().is_some() {
             self.complain(at, "a YAML tag is not read here".into(), "remove the `!` word");
@@ -275,6 +279,10 @@ impl<'a> Builder<'a> {
 
 fn fatal(mark: Mark, message: impl Into<String>, hint: &'static str) -> Complaint {
     Complaint { mark, message: message.into(), hint }
+}
+
+fn too_deep(mark: Mark) -> Complaint {
+    fatal(mark, format!("nested deeper than {MAX_DEPTH} levels"), "flatten it")
 }
 
 /// The nodes and the bytes of text of a subtree.

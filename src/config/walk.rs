@@ -115,6 +115,7 @@ impl Walker<'_> {
     fn table(&mut self, shape: &Shape, entries: &[(Key, Node)], at: &At) -> Shaped {
         let (mut map, mut sound) = (Map::new(), true);
         for (key, node) in entries {
+            self.report.place(&at.key(&key.text).name(), key.mark, None);
             let Shaped(value, whole) = self.node(shape, node, &at.key(&key.text));
             sound &= whole;
             map.insert(key.text.clone(), value);
@@ -180,10 +181,12 @@ impl Walker<'_> {
         let text = scalar.text.as_str();
         let problem = match form {
             // Text that was put in by a variable is text, whatever it looks like.
-            _ if scalar.interpolated || !scalar.plain => None,
-            _ => value::kind(scalar).name().map(|name| {
-                (format!("text must stand here, and this is {name}"), "put it in quotes".to_owned())
+            Form::Free if !scalar.interpolated && scalar.plain => value::kind(scalar).name().map(|name| {
+                let hint =
+                    if name == "nothing" { "write it, or leave the key out" } else { "put it in quotes" };
+                (format!("text must stand here, and this is {name}"), hint.to_owned())
             }),
+            _ => None,
         };
         let problem = problem.or_else(|| match form {
             Form::Free => None,

@@ -46,22 +46,29 @@ pub(super) fn check(http: &HttpAcceptance, at: &At, report: &mut Report) {
         report.fault(&at.key("resubmit_after"), message, "write at most 10m");
     }
     idempotency(http, at, report);
-    for (key, source, template) in parts(http) {
-        if let Err(problem) = Template::compile(source) {
-            report.fault(&at.keys(&key), format!("this template can't be read: {problem}"), template);
-        }
-    }
 }
 
-/// The parts that are templates, by their keys, each with a hint.
-fn parts(http: &HttpAcceptance) -> Vec<(Vec<&str>, &str, &'static str)> {
-    const HINT: &str = "write `{{ name }}` for a variable, and `{{ name | tojson }}` inside JSON";
-    let mut parts = vec![(vec!["url"], http.url.as_str(), HINT)];
-    parts.extend(
-        http.headers.iter().map(|(name, value)| (vec!["headers", name.as_str()], value.as_str(), HINT)),
-    );
-    parts.push((vec!["body"], http.body.as_str(), HINT));
-    parts
+/// A part that is a template: its keys, and the template where it can be read.
+pub(super) struct Part<'a> {
+    keys: Vec<&'a str>,
+    template: Option<Template>,
+}
+
+/// The parts of each acceptance, by its name. They are compiled once, and tried with the values of each route.
+pub(super) type PartsByName<'a> = BTreeMap<&'a str, Vec<Part<'a>>>;
+
+/// Compiles the parts of an acceptance that are templates.
+pub(super) fn compile<'a>(http: &'a HttpAcceptance, at: &At, report: &mut Report) -> Vec<Part<'a>> {
+    let headers = http.headers.iter().map(|(name, value)| (vec!["headers", name.as_str()], value));
+    let sources = [(vec!["url"], &http.url)].into_iter().chain(headers).chain([(vec!["body"], &http.body)]);
+    let mut compile = |(keys, source): (Vec<&'a str>, &String)| {
+        let template = Template::compile(source).map_err(|problem| {
+            let hint = "write `{{ name }}` for a variable, and `{{ name | tojson }}` inside JSON";
+            report.fault(&at.keys(&keys), format!("this template can't be read: {problem}"), hint);
+        });
+        Part { keys, template: template.ok() }
+    };
+    sources.map(&mut compile).collect()
 }
 
 fn statuses(http: &HttpAcceptance, at: &At, report: &mut Report) {
@@ -117,7 +124,7 @@ fn headers(http: &HttpAcceptance, at: &At, report: &mut Report) {
     let open = http.headers.keys().map(|name| ("headers", name));
     for (section, name) in open.chain(http.secret_headers.keys().map(|name| ("secret_headers", name))) {
         let header_at = at.keys(&[section, name]);
-        text::header(name, &header_at, report);
+        text::header(name, &header_at.name(), report);
         let lower = name.to_lowercase();
         if section == "headers" && CREDENTIAL_WORDS.iter().any(|word| lower.contains(word)) {
             report.conceal(&header_at);
@@ -177,11 +184,13 @@ fn idempotency(http: &HttpAcceptance, at: &At, report: &mut Report) {
 }
 
 /// Tries an acceptance with a route's own values. Gives the variables that its templates read.
+///
+/// `at` is where the acceptance stands, and where the route does.
 pub(super) fn try_with(
-    http: &HttpAcceptance,
-    at: &At,
+    (name, http): (&str, &HttpAcceptance),
+    parts: &[Part<'_>],
+    (at, route_at): (&At, &At),
     route: &Route,
-    route_at: &At,
     report: &mut Report,
 ) -> BTreeSet<String> {
     let recipient = route.recipients.first().map(String::as_str).unwrap_or_default();
@@ -193,41 +202,34 @@ pub(super) fn try_with(
         .chain(route.variables.keys().map(String::as_str))
         .collect();
     let mut read = BTreeSet::new();
-    for (key, source, _) in parts(http) {
-        let Ok(template) = Template::compile(source) else { continue };
-        let part = key.join(".");
+    for Part { keys, template } in parts {
+        let Some(template) = template else { continue };
+        let part = keys.join(".");
         let missing: Vec<&str> =
             template.variables.iter().map(String::as_str).filter(|name| !known.contains(name)).collect();
         // Without a receipt there is a fault of its own, which says more.
-        for name in missing.iter().filter(|name| !OF_RECEIPT.contains(name)) {
-            let near = near::nearest(name, known.iter().copied())
+        for variable in missing.iter().filter(|name| !OF_RECEIPT.contains(name)) {
+            let near = near::nearest(variable, known.iter().copied())
                 .map_or_else(String::new, |near| format!("did you mean `{near}`? or "));
             report.fault(
                 route_at,
-                format!(
-                    "the acceptance `{}` needs a variable `{name}` in its `{part}`",
-                    route_acceptance(at)
-                ),
-                format!("{near}give this route `variables: {{ {name}: ... }}`"),
+                format!("the acceptance `{name}` needs a variable `{variable}` in its `{part}`"),
+                format!("{near}give this route `variables: {{ {variable}: ... }}`"),
             );
         }
         if missing.is_empty() {
             match template.render(&values) {
-                Ok(text) => rendered(http, &key, &text, &at.keys(&key), report),
+                Ok(text) => rendered(http, keys, &text, &at.keys(keys), report),
                 Err(problem) => report.fault(
-                    &at.keys(&key),
+                    &at.keys(keys),
                     format!("this template fails for the route `{}`: {problem}", route.full_name()),
                     "see docs/acceptance.md",
                 ),
             }
         }
-        read.extend(template.variables);
+        read.extend(template.variables.iter().cloned());
     }
     read
-}
-
-fn route_acceptance(at: &At) -> String {
-    at.as_pointer().split('/').nth(2).unwrap_or_default().replace("~1", "/").replace("~0", "~")
 }
 
 /// Checks what came out of one template.

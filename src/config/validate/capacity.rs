@@ -54,9 +54,9 @@ impl fmt::Display for Need {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} by schedule", self.scheduled)?;
         for (count, what) in [
-            (self.confirmations, "confirmations"),
-            (self.replays, "replays"),
-            (self.controls, "of the control arms"),
+            (self.confirmations, "to confirm"),
+            (self.replays, "to replay"),
+            (self.controls, "by control arms"),
         ] {
             if count > 0 {
                 write!(f, ", {count} {what}")?;

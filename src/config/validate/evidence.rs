@@ -17,8 +17,9 @@ pub(super) fn check(route: &Route, at: &At, report: &mut Report) {
         return;
     }
     if objective < 1.0 {
-        let hint = format!("it is in per cent: did you mean {}?", objective * 100.0);
-        report.warn(&at.key("objective_percent"), format!("an objective of {objective} per cent"), hint);
+        let hint = format!("it is in per cent: did you mean {:.3}?", objective * 100.0);
+        report.fault(&at.key("objective_percent"), format!("an objective of {objective} per cent"), hint);
+        return;
     }
     let at = at.key("evidence");
     let (p0, p1, bound) = (route.healthy_failure_rate(), route.evidence.p1, route.evidence.bound);

@@ -28,9 +28,12 @@ pub(super) fn check(draft: &Draft, now: DateTime<Utc>, report: &mut Report) {
     names::check(draft, report);
     listeners::check(draft, report);
     times::check(draft, report);
+    let mut parts = acceptance::PartsByName::new();
     for (name, piece) in &draft.acceptances {
         if let Some(super::acceptance::Acceptance::Http(http)) = piece {
-            acceptance::check(http, &top.keys(&["acceptances", name, "http"]), report);
+            let at = top.keys(&["acceptances", name, "http"]);
+            acceptance::check(http, &at, report);
+            parts.insert(name, acceptance::compile(http, &at, report));
         }
     }
     for (name, piece) in &draft.receivers {
@@ -45,7 +48,7 @@ pub(super) fn check(draft: &Draft, now: DateTime<Utc>, report: &mut Report) {
     }
     for (n, piece) in draft.routes.iter().enumerate() {
         if let Some(route) = piece {
-            route::check(route, draft, &top.key("routes").key(n), report);
+            route::check(route, draft, &parts, &top.key("routes").key(n), report);
         }
     }
     for (n, piece) in draft.maintenance.iter().enumerate() {

@@ -15,7 +15,7 @@ pub(super) fn check(draft: &Draft, report: &mut Report) {
         ("receivers", draft.receivers.keys().collect()),
         ("ledgers", draft.ledgers.keys().collect()),
     ] {
-        names.into_iter().for_each(|name| text::name(name, &top.keys(&[section, name]), report));
+        names.into_iter().for_each(|name| text::name(name, &top.keys(&[section, name]).name(), report));
     }
     locations(draft, report);
     routes(draft, report);
@@ -91,7 +91,7 @@ fn unused(draft: &Draft, report: &mut Report) {
     ];
     for (section, names, used) in sections {
         for name in names.into_iter().filter(|name| !used.contains(name.as_str())) {
-            let at = At::root().keys(&[section, name]);
+            let at = At::root().keys(&[section, name]).name();
             report.warn(&at, format!("no route uses `{name}`"), "remove it, or let a route use it");
         }
     }

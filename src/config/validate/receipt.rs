@@ -31,6 +31,7 @@ pub(super) fn check_receiver(webhook: &WebhookReceiver, at: &At, report: &mut Re
             report.fault(&secrets_at.key(n), message, "make one by `openssl rand -hex 32`");
         }
     }
+    text::header(&webhook.message_id_header, &at.key("message_id_header"), report);
     sender(&webhook.sender, &at.key("sender"), report);
     times::limit(webhook.self_receipt_every, &at.key("self_receipt_every"), report);
     times::limit(webhook.request_timeout, &at.key("request_timeout"), report);
@@ -121,6 +122,18 @@ fn check_expectation(expectation: &Expectation, at: &At, report: &mut Report) {
     for (key, pattern) in [("matches", matches), ("must_not_match", must_not_match)] {
         if let Some(pattern) = pattern {
             text::regex(pattern, &at.key(key), report);
+        }
+    }
+    for name in
+        equals.iter().flat_map(|text| text.split("{{").skip(1)).filter_map(|rest| rest.split("}}").next())
+    {
+        if !matches!(name.trim(), "canary_id" | "traceparent") {
+            let message = format!("`equals` names `{}`", name.trim().escape_debug());
+            report.fault(
+                &at.key("equals"),
+                message,
+                "only `{{canary_id}}` and `{{traceparent}}` are known here",
+            );
         }
     }
     let lengths = min_length.is_some() || max_length.is_some();

@@ -1,7 +1,7 @@
 //! Routes: their times, schedules, recipients and caps, and what they refer to.
 
 use super::{
-    acceptance,
+    acceptance::{self, PartsByName},
     capacity::Need,
     evidence,
     names::refer,
@@ -24,12 +24,12 @@ use std::{collections::BTreeSet, time::Duration};
 
 const DAY: Duration = Duration::from_secs(86_400);
 
-pub(super) fn check(route: &Route, draft: &Draft, at: &At, report: &mut Report) {
+pub(super) fn check(route: &Route, draft: &Draft, parts: &PartsByName<'_>, at: &At, report: &mut Report) {
     times(route, at, report);
     evidence::check(route, at, report);
     recipients(route, at, report);
     variables(route, at, report);
-    let http = use_acceptance(&route.acceptance, route, draft, &at.key("acceptance"), at, report);
+    let http = use_acceptance(&route.acceptance, route, draft, parts, &at.key("acceptance"), at, report);
     let ledger = route
         .ledger
         .as_ref()
@@ -71,7 +71,7 @@ pub(super) fn check(route: &Route, draft: &Draft, at: &At, report: &mut Report) 
     for (key, arm) in [("sink", &route.controls.sink), ("provider", &route.controls.provider)] {
         if let Some(arm) = arm {
             let arm_at = at.keys(&["controls", key]);
-            use_acceptance(&arm.acceptance, route, draft, &arm_at.key("acceptance"), &arm_at, report);
+            use_acceptance(&arm.acceptance, route, draft, parts, &arm_at.key("acceptance"), &arm_at, report);
         }
     }
     capacity(route, at, report);
@@ -82,13 +82,14 @@ fn use_acceptance<'a>(
     name: &str,
     route: &Route,
     draft: &'a Draft,
+    parts: &PartsByName<'_>,
     name_at: &At,
     user_at: &At,
     report: &mut Report,
 ) -> Option<(&'a crate::config::acceptance::HttpAcceptance, BTreeSet<String>)> {
     let Acceptance::Http(http) = refer("acceptance", name, &draft.acceptances, name_at, report)?;
     let http_at = At::root().keys(&["acceptances", name, "http"]);
-    let read = acceptance::try_with(http, &http_at, route, user_at, report);
+    let read = acceptance::try_with((name, http), parts.get(name)?, (&http_at, user_at), route, report);
     Some((http, read))
 }
 
@@ -187,7 +188,7 @@ fn is_opaque(text: &str) -> bool {
 
 fn variables(route: &Route, at: &At, report: &mut Report) {
     for name in route.variables.keys() {
-        let at = at.keys(&["variables", name]);
+        let at = at.keys(&["variables", name]).name();
         let first = name.bytes().next().is_some_and(|b| b.is_ascii_alphabetic() || b == b'_');
         if !first || !name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_') {
             let message = format!("`{}` is not a variable's name", name.escape_debug());
@@ -296,6 +297,10 @@ fn schedule_fault(error: &ScheduleError, config: &ScheduleConfig, at: &At, repor
     match error {
         ScheduleError::Expression { column, what, hint } => {
             report.fault(&at, format!("column {column} of the expression: {what}"), hint.clone());
+        }
+        ScheduleError::Interval { interval, what } => {
+            let message = format!("the interval {} {what}", Span(*interval));
+            report.fault(&at, message, "write whole seconds, from 1s to 366d");
         }
         error => report.fault(&at, error.to_string(), ""),
     }
