@@ -20,7 +20,7 @@ with one, each fault with its line and column, and what it will do.
   printed. Secrets' files are watched as the configuration is.
 - Relative paths count from the configuration's folder.
 - A *duration* is numbers with the units `w`, `d`, `h`, `m`, `s`, `ms`, largest first: `90s`, `1h30m`.
-- A file may have 4 MiB, 300,000 values with its aliases written out, and 24 levels.
+- A file may have 4 MiB, 150,000 values with its aliases written out, and 24 levels.
 - A changed file, and SIGHUP, load it again; a bad one changes nothing and is reported. `location`, `listeners`, `store`, `log`
   and the receivers' names, addresses and connection limits take effect at the next start only.
 ";

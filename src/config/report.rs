@@ -8,6 +8,9 @@ use super::{
 };
 use std::{collections::BTreeMap, fmt, path::PathBuf};
 
+/// Most faults that are kept. A file with more is not a configuration.
+const MOST_FAULTS: usize = 1000;
+
 /// The address of a value: a JSON pointer.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct At(String);
@@ -31,11 +34,6 @@ impl At {
     /// The key of this value itself, where it was chosen freely. No JSON pointer has `~k`.
     pub fn name(&self) -> Self {
         Self(format!("{}/~k", self.0))
-    }
-
-    /// The address as a JSON pointer.
-    pub fn as_pointer(&self) -> &str {
-        &self.0
     }
 
     /// The address around it.
@@ -78,7 +76,18 @@ impl Report {
     /// A fault at an address. Where nothing is written there, it is reported at the nearest value around it.
     pub fn fault(&mut self, at: &At, message: impl Into<String>, hint: impl Into<String>) {
         let fault = self.addressed(at, message.into(), hint.into());
-        self.faults.push(fault);
+        self.add(fault);
+    }
+
+    /// Whether so many faults were found that no more are kept.
+    pub fn is_full(&self) -> bool {
+        self.faults.len() >= MOST_FAULTS
+    }
+
+    fn add(&mut self, fault: Fault) {
+        if !self.is_full() {
+            self.faults.push(fault);
+        }
     }
 
     /// A warning at an address.
@@ -96,13 +105,13 @@ impl Report {
         hint: impl Into<String>,
     ) {
         let fault = self.marked(Some(mark), message.into(), value, hint.into());
-        self.faults.push(fault);
+        self.add(fault);
     }
 
     /// A fault of the file as a whole.
     pub fn fault_of_file(&mut self, message: impl Into<String>, hint: impl Into<String>) {
         let fault = self.marked(None, message.into(), None, hint.into());
-        self.faults.push(fault);
+        self.add(fault);
     }
 
     /// The line on which something stands, for a message about two places.

@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 /// Limits on a configuration. Whatever is beyond them is refused before it can cost much.
 pub const MAX_BYTES: usize = 4 << 20;
 const MAX_DEPTH: usize = 24;
-const MAX_NODES: usize = 300_000;
+const MAX_NODES: usize = 150_000;
 /// Of all scalars together, aliases expanded.
 const MAX_TEXT: usize = 8 << 20;
 /// Of one scalar.

@@ -105,6 +105,9 @@ impl Walker<'_> {
     }
 
     fn unknown_key(&mut self, key: &Key, fields: &[Field]) {
+        if self.report.is_full() {
+            return;
+        }
         let hint = match key.text.as_str() {
             "<<" => "merge keys are not read; put `&name` on a whole value and use it by `*name`".into(),
             text => near::hint(text, fields.iter().map(|field| field.name.as_str())),

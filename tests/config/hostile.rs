@@ -42,7 +42,7 @@ fn alias_bombs_are_refused() {
     let long = format!("a: &a \"{}\"\nb: [{}]", "x".repeat(60_000), ["*a"; 100_000].join(", "));
     refused(&long, "aliases written out");
     refused("a: &a [*a]\n", "inside what it names");
-    refused("a: *nobody\n", "nobody");
+    refused("a: *nobody\n", "unknown anchor");
 }
 
 #[test]
@@ -51,8 +51,8 @@ fn huge_values_are_refused() {
     refused(&format!("a: {}\n", "x ".repeat(1 << 20)), "a value of");
     refused(&format!("{}: a\n", "x".repeat(3 << 20)), "a value of");
     refused(&"x".repeat(5 << 20), "larger than 4194304 bytes");
-    refused(&"- a\n".repeat(900_000), "more than 300000 values");
-    refused(&(0..100_000).map(|n| format!("k{n}: 1\n")).collect::<String>(), "more\n");
+    refused(&"- a\n".repeat(900_000), "more than 150000 values");
+    refused(&(0..60_000).map(|n| format!("k{n}: 1\n")).collect::<String>(), "and 900 more");
     refused(&format!("a{}: 1\n", "?".repeat(1 << 20)), "a value of");
 }
 
