@@ -99,6 +99,14 @@ impl PendingReader for ledger::LedgerAdapter {
         Self::pending(self, deadlines).await
     }
 
+    async fn learn_role(&self) -> Result<(), LedgerError> {
+        let finding = self.check_role().await?;
+        if self.stats().figures().role_can_write == Some(true) {
+            tracing::warn!(event = "ledger_role_can_write", finding = ?finding);
+        }
+        Ok(())
+    }
+
     fn figures(&self) -> LedgerFigures {
         self.stats().figures()
     }

@@ -43,6 +43,12 @@ pub trait PendingReader: Send + Sync {
         deadlines: &BTreeMap<RouteName, Duration>,
     ) -> Result<PendingSnapshot, LedgerError>;
 
+    /// Looks whether our role could write, for [`figures`](Self::figures) to say.
+    ///
+    /// # Errors
+    /// When the ledger can't be read.
+    async fn learn_role(&self) -> Result<(), LedgerError>;
+
     /// What is known of the ledger from reading it.
     fn figures(&self) -> LedgerFigures;
 

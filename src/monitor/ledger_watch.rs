@@ -32,6 +32,10 @@ pub async fn run(shared: Arc<Shared>, cancel: CancellationToken) {
                     counters.read_seconds.observe(began.elapsed());
                 }
                 let observer = Observer::Ledger(name.clone());
+                if matches!(read, Ok(Ok(_))) && ledger.pending.figures().role_can_write.is_none() {
+                    // Not known for now is no harm: it is asked again after the next reading.
+                    let _ = tokio::time::timeout(LIMIT, ledger.pending.learn_role()).await;
+                }
                 let now = Utc::now();
                 let (snapshot, result) = match read {
                     Ok(Ok(snapshot)) => (Some(snapshot), Ok(())),

@@ -47,6 +47,8 @@ pub async fn run(
     mut asked: mpsc::Receiver<()>,
     cancel: CancellationToken,
 ) {
+    // The configuration in force was just read: there is nothing to wait for.
+    shared.loops.ended(LoopName::Reloader, true, Utc::now());
     loop {
         let anyway = tokio::select! {
             () = cancel.cancelled() => return,

@@ -5,11 +5,12 @@
 use super::scrape::Scrape;
 use delivery_canary::simulator::{LedgerOptions, ReaderAddress, Simulator, SimulatorOptions};
 use std::{
-    fs,
+    fs::{self, File},
     io::Write as _,
     net::{Ipv4Addr, SocketAddr, TcpListener},
     path::{Path, PathBuf},
     process::{Child, Command, Stdio},
+    sync::Mutex,
     time::{Duration, Instant},
 };
 use tempfile::TempDir;
@@ -20,10 +21,25 @@ pub const PROGRAM: &str = env!("CARGO_BIN_EXE_delivery-canary");
 /// A recipient that must be in no log line, no metric and no row of the store.
 pub const RECIPIENT: &str = "canary-recipient@example.invalid";
 
-/// A free address on loopback. Ports are held by nobody until they are bound, so each test process takes from a range of its own.
+/// A free address on loopback that no other test takes: below the ports that the system gives to connections, and claimed by a
+/// lock that is held while this process lives.
 pub fn free_address() -> SocketAddr {
-    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a free port on loopback");
-    listener.local_addr().expect("its address")
+    static CLAIMS: Mutex<Vec<File>> = Mutex::new(Vec::new());
+    let folder = std::env::temp_dir().join("delivery-canary-test-ports");
+    fs::create_dir_all(&folder).expect("a folder of claims");
+    let mut claims = CLAIMS.lock().expect("no test has panicked in here");
+    // Processes begin at different places, so that they seldom ask for the same port.
+    let first = std::process::id().wrapping_mul(2_654_435_761) % 20_000;
+    for n in 0..20_000 {
+        let port = u16::try_from(12_000 + (first + n) % 20_000).expect("it is below 32000");
+        let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
+        let claim = File::create(folder.join(port.to_string())).expect("a claim can be written");
+        if claim.try_lock().is_ok() && TcpListener::bind(address).is_ok() {
+            claims.push(claim);
+            return address;
+        }
+    }
+    panic!("no port from 12000 to 32000 is free on loopback");
 }
 
 /// How a world is made.
@@ -173,7 +189,7 @@ acceptances:
       total_timeout: 2s
   sink:
     http:
-      url: "{{{{ callback_url }}}}"
+      url: "http://{receipts}/receipts/{{{{ token }}}}"
       body: '{{"text": "12.34"}}'
       accepted: {{ statuses: [200, 202, 204] }}
       connect_timeout: 1s
