@@ -50,6 +50,9 @@ async fn step(shared: &Shared, change: &mut Option<i64>, now: DateTime<Utc>) -> 
         let mut book = shared.evidence();
         for one in &settled {
             newest = newest.max(one.change);
+            if !one.kind.is_evidence() {
+                continue;
+            }
             if let Some(from) = book.take(one) {
                 let known = refold.entry(one.route.clone()).or_insert(from);
                 *known = (*known).min(from);
