@@ -42,7 +42,7 @@ pub async fn run(shared: Arc<Shared>, cancel: CancellationToken) {
                     Ok(Err(error)) => (None, Err(error.to_string())),
                     Err(_) => (None, Err("no answer within 40s".to_owned())),
                 };
-                shared.observed(&observer, result.as_ref().map(|()| ()).map_err(String::as_str), now);
+                shared.observed(&observer, result.as_ref().copied().map_err(String::as_str), now);
                 shared.publish_pending(&name, snapshot);
                 result.is_ok()
             });

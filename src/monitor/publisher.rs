@@ -34,13 +34,17 @@ const WINDOW_EVERY: Duration = Duration::from_secs(2);
 /// How much of the time may go into reading one window: one part in so many.
 const SHARE: u32 = 50;
 
+/// How often a route's views contradicted each other in this way.
+type Disagreements = (RouteName, Disagreement, u64);
+
+/// The newest submission and the newest arrival.
 type Newest = (Option<DateTime<Utc>>, Option<DateTime<Utc>>);
 
 /// What the publisher last read.
 #[derive(Default)]
 struct Memory {
     windows: HashMap<Window, (Instant, Vec<WindowSum>)>,
-    disagreements: Option<(Instant, Vec<(RouteName, Disagreement, u64)>)>,
+    disagreements: Option<(Instant, Vec<Disagreements>)>,
     in_flight: Vec<InFlight>,
     newest: BTreeMap<RouteName, Newest>,
 }

@@ -37,7 +37,7 @@ pub struct Stage {
 fn address(usual: u16) -> Result<SocketAddr> {
     let usual = SocketAddr::from((Ipv4Addr::LOCALHOST, usual));
     let listener = TcpListener::bind(usual).or_else(|_| TcpListener::bind((Ipv4Addr::LOCALHOST, 0)));
-    Ok(listener.and_then(|l| l.local_addr()).context("no free port on loopback")?)
+    listener.and_then(|l| l.local_addr()).context("no free port on loopback")
 }
 
 fn route(name: &str, template: &str) -> String {
