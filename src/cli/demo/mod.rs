@@ -80,7 +80,10 @@ async fn watch(stage: &stage::Stage, seconds: Option<u64>) -> Result<()> {
     loop {
         tokio::select! {
             result = &mut stop => return result,
-            () = &mut end => return Ok(()),
+            () = &mut end => {
+                draw(stage, is_terminal, drawn)?;
+                return Ok(());
+            }
             _ = tick.tick() => drawn = draw(stage, is_terminal, drawn)?,
         }
     }

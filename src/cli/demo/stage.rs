@@ -11,10 +11,12 @@ use std::{
 };
 
 /// The routes of the demo, with the templates of the simulator that their canaries ask for.
-pub const ROUTES: [(&str, &str); 3] = [
+pub const ROUTES: [(&str, &str); 5] = [
     ("receipts", "payment_receipt"),
     ("transfer-alerts", "transfer_alert"),
     ("reconciliation", "reconciliation_notice"),
+    ("refunds", "payment_receipt"),
+    ("payouts", "transfer_alert"),
 ];
 
 /// The usual ports, so that addresses can be learned by heart; where one is taken, a free one.
@@ -55,6 +57,7 @@ fn configuration(folder: &Path, simulator: &Simulator, level: &str) -> Result<St
     let addresses = simulator.addresses();
     let ledger = folder.join("ledger.db");
     let routes: String = ROUTES.iter().map(|(name, template)| route(name, template)).collect();
+    let mapped: Vec<String> = ROUTES.iter().map(|(name, _)| format!("{name}: webhook/{name}")).collect();
     // A secret of this run alone.
     let secret = uuid::Uuid::new_v4().simple().to_string();
     let text = include_str!("config.yaml")
@@ -66,6 +69,7 @@ fn configuration(folder: &Path, simulator: &Simulator, level: &str) -> Result<St
         .replace("__LEDGER__", &ledger.display().to_string())
         .replace("__SECRET__", &secret)
         .replace("__LEVEL__", level)
+        .replace("__MAPPED__", &mapped.join(", "))
         .replace("__ROUTES__", &routes);
     Ok(text)
 }

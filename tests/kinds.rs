@@ -1,0 +1,163 @@
+//! All kinds of canary, and what the views must not contradict: replays, control arms, confirmations, duplicates, the guard, expected ends.
+
+#[path = "common/postgres.rs"]
+mod postgres;
+#[path = "common/scrape.rs"]
+mod scrape;
+#[path = "common/world.rs"]
+mod world;
+
+use delivery_canary::simulator::Fault;
+use serde_json::Value;
+use std::fs;
+use world::{Place, RECIPIENT, Shape, World, until};
+
+const ROUTE: [(&str, &str); 2] = [("location", "here"), ("route", "webhook/receipts")];
+
+fn canaries(place: &Place) -> Vec<Value> {
+    let output = place.command(&["canary", "list", "--json", "--limit", "500"]);
+    let text = String::from_utf8(output.stdout).expect("it is text");
+    text.lines().map(|line| serde_json::from_str(line).expect("it is JSON")).collect()
+}
+
+fn until_settled(place: &Place, kind: &str, verdict: &str, at_least: usize) {
+    until(&format!("{at_least} canaries of kind {kind} to be {verdict}"), 60, || {
+        let all = canaries(place);
+        let of_kind: Vec<&Value> = all.iter().filter(|c| c["kind"] == kind).collect();
+        let seen = of_kind.iter().filter(|c| c["verdict"] == verdict).count();
+        if seen >= at_least { Ok(()) } else { Err(format!("{seen} of {of_kind:?}; log:\n{}", place.log())) }
+    });
+}
+
+fn disagreements(place: &Place, kind: &str) -> f64 {
+    let labels = [("kind", kind), ("route", "webhook/receipts")];
+    place.value("delivery_canary_disagreements", &labels).unwrap_or(-1.0)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn replays_and_controls_go_out_and_stay_out_of_the_sli() {
+    let lines = "    replay: { every: 2s }\n    controls:\n      sink: { acceptance: sink, schedule: { every: 2s } }\n      \
+                 provider: { acceptance: provider, schedule: { every: 2s } }\n";
+    let shape = Shape { schedule: "{ every: 1h }".into(), route_lines: lines.into(), ..Shape::default() };
+    let world = World::new(shape).await;
+    let place = world.configure("monitor");
+    let _monitor = place.serve();
+    for kind in ["replay", "control_sink", "control_provider"] {
+        until_settled(&place, kind, "on_time", 2);
+    }
+    assert_eq!(disagreements(&place, "second_effect_for_one_key"), 0.0, "one key, one effect");
+    assert_eq!(disagreements(&place, "duplicate_receipt"), 0.0);
+    let sli = [ROUTE[0], ROUTE[1], ("verdict", "on_time")];
+    assert_eq!(place.value("delivery_canary_verdicts", &sli), Some(0.0), "only scheduled canaries are in the SLI");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn while_there_is_evidence_confirmations_are_sent_and_not_before() {
+    let shape = Shape { schedule: "{ every: 10s }".into(), ..Shape::default() };
+    let world = World::new(shape).await;
+    let place = world.configure("monitor");
+    let text = fs::read_to_string(&place.config).unwrap();
+    fs::write(&place.config, text.replace("{ every: 1s, max: 0 }", "{ every: 1s, max: 9 }")).unwrap();
+    let _monitor = place.serve();
+    until_settled(&place, "scheduled", "on_time", 1);
+    assert!(canaries(&place).iter().all(|c| c["kind"] == "scheduled"), "{:?}", canaries(&place));
+    world.simulator.fault_on(Fault::SilentDrop).await.unwrap();
+    until_settled(&place, "confirmation", "overdue", 2);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_second_webhook_is_a_duplicate_and_the_canary_is_good() {
+    let world = World::new(Shape::default()).await;
+    world.simulator.fault_on(Fault::Duplicate).await.unwrap();
+    let place = world.configure("monitor");
+    let _monitor = place.serve();
+    until("a duplicate to be seen", 40, || match disagreements(&place, "duplicate_receipt") {
+        n if n >= 1.0 => Ok(()),
+        n => Err(format!("{n}; log:\n{}", place.log())),
+    });
+    until_settled(&place, "scheduled", "on_time", 2);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_customers_address_never_leaves_and_is_counted() {
+    let world = World::new(Shape::default()).await;
+    let place = world.configure("monitor");
+    let text = fs::read_to_string(&place.config).unwrap();
+    let leak = text.replace("\"template\": \"payment_receipt\"", "\"template\": \"payment_receipt\", \"cc\": \"somebody@example.test\"");
+    assert_ne!(leak, text);
+    fs::write(&place.config, leak).unwrap();
+    let _monitor = place.serve();
+    until("the guard to stop a request", 30, || {
+        let seen = place.value("delivery_canary_guard_refusals_total", &[("reason", "mail_address"), ROUTE[1]]);
+        if seen.is_some_and(|n| n >= 1.0) { Ok(()) } else { Err(format!("{seen:?}; log:\n{}", place.log())) }
+    });
+    assert_eq!(world.simulator.totals().submissions, 0, "nothing has left");
+    assert!(!place.log().contains("somebody@example.test") && !place.log().contains(RECIPIENT));
+    // That nothing arrives is then the monitor's doing, and says nothing of the service.
+    until_settled(&place, "scheduled", "undetermined", 1);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_hourly_cap_holds_over_a_restart() {
+    let shape = Shape { ..Shape::default() };
+    let world = World::new(shape).await;
+    let place = world.configure("monitor");
+    let text = fs::read_to_string(&place.config).unwrap();
+    // The schedule fits its cap; canaries by hand come on top of it.
+    let text = text.replace("schedule: { every: 1s }", "schedule: { cron: { expression: \"0 0 1 1 *\" } }").replace("hourly_cap: 20000", "hourly_cap: 3");
+    fs::write(&place.config, text).unwrap();
+    let send = || place.command(&["canary", "send", "webhook/receipts", "--no-wait"]);
+    for _ in 0..2 {
+        let sent = send();
+        assert!(sent.status.success(), "{sent:?}");
+    }
+    let mut monitor = place.serve();
+    until("the monitor to be ready", 30, || match place.probe("/ready") {
+        Some(200) => Ok(()),
+        other => Err(format!("{other:?}")),
+    });
+    monitor.kill();
+    assert!(send().status.success());
+    let refused = send();
+    assert!(!refused.status.success() && String::from_utf8_lossy(&refused.stderr).contains("cap of 3"), "{refused:?}");
+    assert!(world.simulator.totals().accepted <= 3);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_route_that_expects_suppression_is_good_when_it_happens() {
+    let world = World::new(Shape { route_lines: "    expected_end: suppressed\n".into(), ..Shape::default() }).await;
+    let place = world.configure("monitor");
+    let text = fs::read_to_string(&place.config).unwrap();
+    fs::write(&place.config, text.replace(RECIPIENT, "suppressed-canary@example.invalid")).unwrap();
+    let _monitor = place.serve();
+    until_settled(&place, "scheduled", "suppressed", 2);
+    let all = canaries(&place);
+    assert!(all.iter().filter(|c| c["verdict"] == "suppressed").all(|c| c["class"] == "good"), "{all:?}");
+    let labels = [ROUTE[0], ("question", "arrives"), ROUTE[1]];
+    assert_eq!(place.value("delivery_canary_failure_evidence", &labels), Some(0.0));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_canary_by_hand_waits_explains_and_can_be_erased() {
+    let world = World::new(Shape { schedule: "{ every: 1h }".into(), ..Shape::default() }).await;
+    let place = world.configure("monitor");
+    let _monitor = place.serve();
+    until("the monitor to be ready", 30, || match place.probe("/ready") {
+        Some(200) => Ok(()),
+        other => Err(format!("{other:?}")),
+    });
+    let sent = place.command(&["canary", "send", "receipts", "--json"]);
+    assert!(sent.status.success(), "{sent:?}");
+    let canary: Value = serde_json::from_slice(&sent.stdout).expect("JSON");
+    assert_eq!(canary["verdict"], "on_time");
+    let id = canary["canary_id"].as_str().unwrap();
+    let erased = place.command(&["canary", "erase", id, "--owner", "test"]);
+    assert!(erased.status.success(), "{erased:?}");
+    let shown = place.command(&["canary", "show", id, "--json"]);
+    let text = String::from_utf8(shown.stdout).unwrap();
+    let notification = canary["notification_ids"][0].as_str().unwrap();
+    assert!(!text.contains(notification), "{text}");
+    assert!(text.contains("on_time"), "the verdict stays: {text}");
+    let none = place.command(&["canary", "show", "00000000-0000-7000-8000-000000000000"]);
+    assert_eq!(none.status.code(), Some(4));
+}
