@@ -48,7 +48,11 @@ async fn replays_and_controls_go_out_and_stay_out_of_the_sli() {
     assert_eq!(disagreements(&place, "second_effect_for_one_key"), 0.0, "one key, one effect");
     assert_eq!(disagreements(&place, "duplicate_receipt"), 0.0);
     let sli = [ROUTE[0], ROUTE[1], ("verdict", "on_time")];
-    assert_eq!(place.value("delivery_canary_verdicts", &sli), Some(0.0), "only scheduled canaries are in the SLI");
+    assert_eq!(
+        place.value("delivery_canary_verdicts", &sli),
+        Some(0.0),
+        "only scheduled canaries are in the SLI"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -83,12 +87,16 @@ async fn a_customers_address_never_leaves_and_is_counted() {
     let world = World::new(Shape::default()).await;
     let place = world.configure("monitor");
     let text = fs::read_to_string(&place.config).unwrap();
-    let leak = text.replace("\"template\": \"payment_receipt\"", "\"template\": \"payment_receipt\", \"cc\": \"somebody@example.test\"");
+    let leak = text.replace(
+        "\"template\": \"payment_receipt\"",
+        "\"template\": \"payment_receipt\", \"cc\": \"somebody@example.test\"",
+    );
     assert_ne!(leak, text);
     fs::write(&place.config, leak).unwrap();
     let _monitor = place.serve();
     until("the guard to stop a request", 30, || {
-        let seen = place.value("delivery_canary_guard_refusals_total", &[("reason", "mail_address"), ROUTE[1]]);
+        let seen =
+            place.value("delivery_canary_guard_refusals_total", &[("reason", "mail_address"), ROUTE[1]]);
         if seen.is_some_and(|n| n >= 1.0) { Ok(()) } else { Err(format!("{seen:?}; log:\n{}", place.log())) }
     });
     assert_eq!(world.simulator.totals().submissions, 0, "nothing has left");
@@ -104,7 +112,9 @@ async fn the_hourly_cap_holds_over_a_restart() {
     let place = world.configure("monitor");
     let text = fs::read_to_string(&place.config).unwrap();
     // The schedule fits its cap; canaries by hand come on top of it.
-    let text = text.replace("schedule: { every: 1s }", "schedule: { cron: { expression: \"0 0 1 1 *\" } }").replace("hourly_cap: 20000", "hourly_cap: 3");
+    let text = text
+        .replace("schedule: { every: 1s }", "schedule: { cron: { expression: \"0 0 1 1 *\" } }")
+        .replace("hourly_cap: 20000", "hourly_cap: 3");
     fs::write(&place.config, text).unwrap();
     let send = || place.command(&["canary", "send", "webhook/receipts", "--no-wait"]);
     for _ in 0..2 {
@@ -119,13 +129,17 @@ async fn the_hourly_cap_holds_over_a_restart() {
     monitor.kill();
     assert!(send().status.success());
     let refused = send();
-    assert!(!refused.status.success() && String::from_utf8_lossy(&refused.stderr).contains("cap of 3"), "{refused:?}");
+    assert!(
+        !refused.status.success() && String::from_utf8_lossy(&refused.stderr).contains("cap of 3"),
+        "{refused:?}"
+    );
     assert!(world.simulator.totals().accepted <= 3);
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_route_that_expects_suppression_is_good_when_it_happens() {
-    let world = World::new(Shape { route_lines: "    expected_end: suppressed\n".into(), ..Shape::default() }).await;
+    let world =
+        World::new(Shape { route_lines: "    expected_end: suppressed\n".into(), ..Shape::default() }).await;
     let place = world.configure("monitor");
     let text = fs::read_to_string(&place.config).unwrap();
     fs::write(&place.config, text.replace(RECIPIENT, "suppressed-canary@example.invalid")).unwrap();
