@@ -136,7 +136,7 @@ impl Compiled {
         let at = Spot::compile(&given.at)
             .map_err(|source| ExpectationError::Place { name: name.clone(), source })?;
         let pattern = |key, text: &Option<String>| {
-            text.as_deref().map(|text| regex(text)).transpose().map_err(|fault| ExpectationError::Pattern {
+            text.as_deref().map(regex).transpose().map_err(|fault| ExpectationError::Pattern {
                 name: name.clone(),
                 key,
                 fault,
@@ -196,4 +196,124 @@ fn fill(pieces: &[Piece], canary_id: CanaryId) -> String {
         Piece::Traceparent => traceparent(canary_id),
     };
     pieces.iter().map(one).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use hyper::header::{HeaderMap, HeaderValue};
+    use proptest::prelude::*;
+    use serde_json::{Value, json};
+    use uuid::Uuid;
+
+    const ID: CanaryId = CanaryId(Uuid::from_u128(0x0193_0000_0000_7000_8000_0000_0000_002a));
+
+    fn compile(all: Value) -> Result<Expectations, ExpectationError> {
+        Expectations::compile(&serde_json::from_value::<Vec<Expectation>>(all).unwrap())
+    }
+
+    fn one(expectation: Value) -> Expectations {
+        let mut all = json!({ "name": "it" });
+        all.as_object_mut().unwrap().extend(expectation.as_object().unwrap().clone());
+        compile(json!([all])).unwrap()
+    }
+
+    fn holds(expectation: Value, headers: &HeaderMap, body: &str) -> bool {
+        one(expectation).check(&Message::new(headers, body.as_bytes()), ID) == Content::Intact
+    }
+
+    #[test]
+    fn what_must_hold_holds_or_not() {
+        let mut headers = HeaderMap::new();
+        headers.insert("x-one", "grün 1".parse().unwrap());
+        headers.append("x-two", HeaderValue::from_static("a"));
+        headers.append("x-two", HeaderValue::from_static("b"));
+        let id = ID.to_string();
+        let body = json!({ "a": "text", "n": 100.10, "i": 7, "t": true, "z": null, "l": [1, {}], "id": id, "a/b": { "~": 1 } });
+        let body = body.to_string();
+        let (one, two) = (json!({ "header": "X-One" }), json!({ "header": "x-two" }));
+        let at = |pointer: &str| json!({ "pointer": pointer });
+        let whole = json!({ "body": "whole" });
+        for (expectation, expected) in [
+            (json!({ "at": one, "equals": "grün 1" }), true),
+            (json!({ "at": one, "min_length": 6, "max_length": 6 }), true),
+            (json!({ "at": one, "min_length": 7 }), false),
+            (json!({ "at": one, "max_length": 5 }), false),
+            (json!({ "at": two, "equals": "a, b" }), true),
+            (json!({ "at": { "header": "x-three" }, "must_not_match": "x" }), false),
+            (json!({ "at": at("/a"), "matches": "^t.*t$" }), true),
+            (json!({ "at": at("/a"), "matches": "^t.*t$", "must_not_match": "ex" }), false),
+            (json!({ "at": at("/n"), "equals": "100.1" }), true),
+            (json!({ "at": at("/i"), "equals": "7" }), true),
+            (json!({ "at": at("/t"), "equals": "true" }), true),
+            (json!({ "at": at("/z"), "equals": "null" }), true),
+            (json!({ "at": at("/l"), "equals": "[1,{}]" }), true),
+            (json!({ "at": at("/l/0"), "equals": "1" }), true),
+            (json!({ "at": at("/a~1b/~0"), "equals": "1" }), true),
+            (json!({ "at": at("/gone"), "must_not_match": "x" }), false),
+            (json!({ "at": at("/id"), "equals": "{{canary_id}}" }), true),
+            (json!({ "at": at("/a"), "equals": "{{canary_id}}" }), false),
+            (json!({ "at": whole, "matches": "\"i\":7" }), true),
+            (json!({ "at": whole, "must_not_match": "undefined|\\{\\{" }), true),
+        ] {
+            assert_eq!(holds(expectation.clone(), &headers, &body), expected, "{expectation}");
+        }
+        for no_json in ["", "text", "{", "[[[", "{} {}"] {
+            assert!(!holds(json!({ "at": at("/a"), "must_not_match": "x" }), &headers, no_json), "{no_json}");
+        }
+        let not_text = Message::new(&headers, b"\xff\xfe");
+        assert_ne!(
+            super::tests::one(json!({ "at": whole, "must_not_match": "x" })).check(&not_text, ID),
+            Content::Intact
+        );
+    }
+
+    #[test]
+    fn variables_are_filled_wherever_they_stand() {
+        let expected = json!({ "at": { "body": "whole" }, "equals": "{{canary_id}}/{{ traceparent }}!" });
+        let body = format!("{ID}/{}!", traceparent(ID));
+        assert!(holds(expected, &HeaderMap::new(), &body));
+    }
+
+    #[test]
+    fn what_could_not_be_checked_is_refused_with_its_name() {
+        let whole = json!({ "body": "whole" });
+        let long = format!("(?:{}){{1000}}", "[a-z]".repeat(50));
+        for (all, expected) in [
+            (json!([{ "name": "Upper", "at": whole, "equals": "x" }]), "lower case"),
+            (json!([{ "name": "", "at": whole, "equals": "x" }]), "1 to 40"),
+            (json!([{ "name": "a".repeat(41), "at": whole, "equals": "x" }]), "1 to 40"),
+            (
+                json!([{ "name": "a", "at": whole, "equals": "x" }, { "name": "a", "at": whole, "equals": "y" }]),
+                "two",
+            ),
+            (json!([{ "name": "a", "at": whole }]), "asks nothing"),
+            (json!([{ "name": "a", "at": whole, "min_length": 2, "max_length": 1 }]), "above"),
+            (json!([{ "name": "a", "at": whole, "matches": "(" }]), "`matches`"),
+            (json!([{ "name": "a", "at": whole, "must_not_match": long }]), "`must_not_match`"),
+            (json!([{ "name": "a", "at": whole, "matches": "(a)\\1" }]), "`matches`"),
+            (json!([{ "name": "a", "at": whole, "equals": "{{amount}}" }]), "{{amount}}"),
+            (json!([{ "name": "a", "at": whole, "equals": "{{canary_id" }]), "canary_id"),
+            (json!([{ "name": "a", "at": { "pointer": "a" }, "equals": "x" }]), "start with `/`"),
+            (json!([{ "name": "a", "at": { "pointer": "/~2" }, "equals": "x" }]), "`~0`"),
+            (json!([{ "name": "a", "at": { "header": "no header" }, "equals": "x" }]), "name of a header"),
+        ] {
+            let error = compile(all.clone()).unwrap_err().to_string();
+            assert!(error.contains(expected), "{all}: {error}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn no_body_panics_and_a_failure_is_known_by_its_name_only(body: Vec<u8>) {
+            let all = compile(json!([
+                { "name": "never", "at": { "body": "whole" }, "equals": "\u{1}\u{2}\u{3} never" },
+                { "name": "place", "at": { "pointer": "/a/0" }, "min_length": 1 },
+            ])).unwrap();
+            let Content::Malformed { failed } = all.check(&Message::new(&HeaderMap::new(), &body), ID) else {
+                panic!("it can't hold");
+            };
+            prop_assert!(failed.contains("never") && failed.len() <= 2);
+        }
+    }
 }

@@ -158,30 +158,30 @@ impl SelfReceipt {
 
 /// Where the way is broken, by the causes of the error. Its text is not used: it holds the token.
 fn place(error: &reqwest::Error) -> Break {
-    let mut cause: Option<&(dyn StdError + 'static)> = Some(error);
-    let mut found = if error.is_connect() { Break::Name } else { Break::Broken };
     if error.is_timeout() {
         return Break::TooSlow;
     }
+    let mut found = if error.is_connect() { Break::Name } else { Break::Broken };
+    let mut cause: Option<&(dyn StdError + 'static)> = Some(error);
     while let Some(error) = cause {
-        let inner = error.downcast_ref::<io::Error>();
-        if error.is::<rustls::Error>() || inner.is_some_and(wraps_tls) {
+        if error.is::<rustls::Error>() {
             return Break::Tls;
         }
-        if let Some(io) = inner {
+        let io = error.downcast_ref::<io::Error>();
+        if let Some(io) = io {
             found = match io.kind() {
                 io::ErrorKind::ConnectionRefused => Break::Refused,
                 io::ErrorKind::TimedOut => Break::TooSlow,
-                // What the resolver says has no kind of its own.
-                _ if io.raw_os_error().is_none() && found == Break::Name => Break::Name,
+                // What the resolver says has neither a kind of its own nor a number of the system's.
+                _ if io.raw_os_error().is_none() => found,
                 _ => Break::Broken,
             };
         }
-        cause = error.source();
+        // An I/O error passes over what it wraps when it is asked for its source.
+        cause = match io.and_then(io::Error::get_ref) {
+            Some(inner) => Some(inner),
+            None => error.source(),
+        };
     }
     found
-}
-
-fn wraps_tls(error: &io::Error) -> bool {
-    error.get_ref().is_some_and(|inner| inner.is::<rustls::Error>())
 }

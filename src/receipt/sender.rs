@@ -160,3 +160,55 @@ fn signed(
     });
     fits.then_some(())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::{
+        receipt::{SharedSecret, StandardWebhooks},
+        scalar::Span,
+    };
+    use hyper::HeaderMap;
+
+    fn standard(secrets: &[&str]) -> Result<SenderProof, SenderError> {
+        let secrets = secrets.iter().map(|s| Secret::new(*s)).collect();
+        let tolerance = Span::seconds(300);
+        SenderProof::compile(&Sender::StandardWebhooks(StandardWebhooks { secrets, tolerance }))
+    }
+
+    /// `openssl dgst -sha256 -mac HMAC` gives the same, so that not only our own two sides agree.
+    #[test]
+    fn a_signature_made_by_another_program_is_understood() {
+        let mut headers = HeaderMap::new();
+        headers.insert("webhook-id", HeaderValue::from_static("msg_p5jXN8AQM9LWM0D4loKWxJek"));
+        headers.insert("webhook-timestamp", HeaderValue::from_static("1614265330"));
+        headers.insert(
+            "webhook-signature",
+            HeaderValue::from_static("v1,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE="),
+        );
+        let message = Message::new(&headers, b"{\"test\": 2432232314}");
+        let proof = standard(&["whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"]).unwrap();
+        let at = |seconds| DateTime::from_timestamp(seconds, 0).unwrap();
+        assert!(proof.accepts(&message, at(1_614_265_330)));
+        assert!(proof.accepts(&message, at(1_614_265_630)) && proof.accepts(&message, at(1_614_265_030)));
+        assert!(!proof.accepts(&message, at(1_614_265_631)) && !proof.accepts(&message, at(1_614_265_029)));
+    }
+
+    #[test]
+    fn secrets_that_could_prove_nothing_are_refused_by_place_and_never_shown() {
+        let good = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw";
+        assert_eq!(standard(&[]).unwrap_err(), SenderError::NoSecret);
+        for bad in ["whsec_", "whsec_c2hvcnQ=", "not base64!", "sesame-sesame-sesame."] {
+            let error = standard(&[good, bad]).unwrap_err();
+            assert_eq!(error, SenderError::NotAKey { place: 2 });
+            assert!(!error.to_string().contains("sesame"));
+        }
+        let shared = |header: &str, secret: &str| {
+            let shared = SharedSecret { header: header.into(), secrets: vec![Secret::new(secret)] };
+            SenderProof::compile(&Sender::SharedSecret(shared))
+        };
+        assert_eq!(shared("x-key", "").unwrap_err(), SenderError::EmptySecret { place: 1 });
+        assert!(matches!(shared("no header", "sesame").unwrap_err(), SenderError::Header(_)));
+        assert!(!format!("{:?}", shared("x-key", "sesame").unwrap()).contains("sesame"));
+    }
+}

@@ -55,9 +55,14 @@ impl Answerer {
         self.writing.wait().await;
     }
 
+    /// Counts what became of a connection.
+    pub fn count(&self, result: ArrivalResult) {
+        self.stats.count(result);
+    }
+
     /// Counts a request whose head never came whole.
     pub fn count_unasked(&self, error: &hyper::Error) {
-        self.stats.count(if error.is_timeout() {
+        self.count(if error.is_timeout() {
             ArrivalResult::TooSlow
         } else if error.is_parse() {
             ArrivalResult::MalformedRequest
@@ -81,7 +86,7 @@ impl Answerer {
             Ok(record) => self.write(record, limits.keeper).await,
             Err(refused) => {
                 tracing::debug!(result = refused.word(), "a request to the receiver was refused");
-                self.stats.count(refused);
+                self.count(refused);
                 refused
             }
         };
@@ -109,7 +114,7 @@ impl Answerer {
 
     async fn write(&self, record: Record, limit: Duration) -> ArrivalResult {
         let Ok(place) = Arc::clone(&self.places).try_acquire_owned() else {
-            self.stats.count(ArrivalResult::Unavailable);
+            self.count(ArrivalResult::Unavailable);
             return ArrivalResult::Unavailable;
         };
         let (keeper, stats) = (Arc::clone(&self.keeper), Arc::clone(&self.stats));
@@ -130,7 +135,7 @@ impl Answerer {
         });
         written.await.unwrap_or_else(|_| {
             // The keeper panicked; nothing was counted.
-            self.stats.count(ArrivalResult::Unavailable);
+            self.count(ArrivalResult::Unavailable);
             ArrivalResult::Unavailable
         })
     }

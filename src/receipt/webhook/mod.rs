@@ -24,15 +24,9 @@ use chrono::{DateTime, Utc};
 use connections::{Connections, Seat};
 use hyper::{Request, body::Incoming, server::conn::http1, service::service_fn};
 use hyper_util::rt::{TokioIo, TokioTimer};
-use std::{
-    io,
-    net::{SocketAddr, TcpListener as StdListener},
-    pin::pin,
-    sync::Arc,
-    time::Duration,
-};
+use std::{future::poll_fn, io, net::SocketAddr, pin::pin, sync::Arc, task::Poll, time::Duration};
 use thiserror::Error;
-use tokio::net::{TcpListener, TcpStream};
+use tokio::net::{TcpListener, TcpSocket, TcpStream};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 /// Most bytes that are held of a request while its head is read.
@@ -43,6 +37,9 @@ const HEAD_LIMIT: Duration = Duration::from_secs(5);
 const KEEPER_LIMIT: Duration = Duration::from_secs(5);
 /// How long requests that are being read may go on after a stop.
 const STOP_LIMIT: Duration = Duration::from_secs(2);
+/// How many connections the system may hold for us, ready to be accepted. More than that, and in a storm a good one would
+/// have to come a second time, seconds later.
+const BACKLOG: u32 = 1024;
 /// How long to wait after the system had no file or memory for a connection.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
@@ -73,7 +70,7 @@ pub enum ReceiverError {
 #[derive(Debug)]
 pub struct WebhookReceiver {
     name: String,
-    listener: StdListener,
+    listener: TcpListener,
     local_addr: SocketAddr,
     rules: ArcSwap<Rules>,
     limits: ArcSwap<Limits>,
@@ -82,14 +79,11 @@ pub struct WebhookReceiver {
 }
 
 impl WebhookReceiver {
-    /// Binds the address. Nothing is answered before it runs; the system holds what comes until then.
+    /// Binds the address, in a runtime. Nothing is answered before it runs; the system holds what comes until then.
     pub fn bind(name: &str, settings: &Settings, routes: Vec<RouteRules>) -> Result<Self, ReceiverError> {
         let rules = rules(name, settings, routes)?;
-        let bound = StdListener::bind(settings.listen).and_then(|listener| {
-            listener.set_nonblocking(true)?;
-            let local_addr = listener.local_addr()?;
-            Ok((listener, local_addr))
-        });
+        let bound =
+            listen(settings.listen).and_then(|listener| listener.local_addr().map(|addr| (listener, addr)));
         let (listener, local_addr) = bound.map_err(|source| ReceiverError::Bind {
             name: name.to_owned(),
             address: settings.listen,
@@ -150,31 +144,36 @@ impl WebhookReceiver {
     }
 
     /// Answers until it is cancelled. Then it takes no more connections, gives those that are being read a short time,
-    /// and returns when all that arrived has been written down or refused.
+    /// and returns when all that arrived has been written down or refused. It ends by itself only when the listener is broken.
     pub async fn run(&self, keeper: Arc<dyn Keeper>, cancel: CancellationToken) -> io::Result<()> {
-        let listener = TcpListener::from_std(self.listener.try_clone()?)?;
         let connections = Connections::new(self.max_connections);
         let answerer = Arc::new(Answerer::new(keeper, self.stats(), self.max_connections));
         let tasks = TaskTracker::new();
         let cut = CancellationToken::new();
-        loop {
+        let outcome = loop {
             let accepted = tokio::select! {
-                () = cancel.cancelled() => break,
-                accepted = listener.accept() => accepted,
+                () = cancel.cancelled() => break Ok(()),
+                accepted = self.listener.accept() => accepted,
             };
             let stream = match accepted {
                 Ok((stream, _)) => stream,
+                // No pause would mend the listener itself.
+                Err(error)
+                    if matches!(error.kind(), io::ErrorKind::InvalidInput | io::ErrorKind::Unsupported) =>
+                {
+                    break Err(error);
+                }
                 Err(error) => {
                     tracing::warn!(receiver = self.name, %error, "a connection could not be accepted");
                     tokio::select! {
-                        () = cancel.cancelled() => break,
+                        () = cancel.cancelled() => break Ok(()),
                         () = tokio::time::sleep(ACCEPT_PAUSE) => continue,
                     }
                 }
             };
             let seat = tokio::select! {
-                () = cancel.cancelled() => break,
-                seat = connections.seat(|| self.stats.count(ArrivalResult::CrowdedOut)) => seat,
+                () = cancel.cancelled() => break Ok(()),
+                seat = connections.seat() => seat,
             };
             let served = serve(
                 stream,
@@ -191,7 +190,7 @@ impl WebhookReceiver {
                     () = cut.cancelled() => {}
                 }
             });
-        }
+        };
         tasks.close();
         // Whoever has not sent its request by now is cut off; it has no answer, so it comes again.
         if tokio::time::timeout(STOP_LIMIT, tasks.wait()).await.is_err() {
@@ -199,7 +198,7 @@ impl WebhookReceiver {
             tasks.wait().await;
         }
         answerer.finish().await;
-        Ok(())
+        outcome
     }
 }
 
@@ -225,11 +224,22 @@ async fn serve(
             .max_buf_size(HEAD_BYTES)
             .serve_connection(TokioIo::new(stream), service_fn(handle))
     );
-    let mut stopping = false;
+    let (mut stopping, mut asked_to_leave) = (false, false);
     let ended = loop {
         tokio::select! {
             ended = connection.as_mut() => break ended,
-            () = seat.given_up() => return,
+            () = seat.asked_to_leave(), if !asked_to_leave => {
+                asked_to_leave = true;
+                // After this the runtime has looked at its sockets: what has come by now is seen by one more poll.
+                tokio::task::yield_now().await;
+                if let Poll::Ready(ended) = poll_fn(|context| Poll::Ready(connection.as_mut().poll(context))).await {
+                    break ended;
+                }
+                if seat.is_reading() {
+                    answerer.count(ArrivalResult::CrowdedOut);
+                    return;
+                }
+            }
             () = cancel.cancelled(), if !stopping => {
                 stopping = true;
                 connection.as_mut().graceful_shutdown();
@@ -242,6 +252,14 @@ async fn serve(
     {
         answerer.count_unasked(&error);
     }
+}
+
+fn listen(address: SocketAddr) -> io::Result<TcpListener> {
+    let socket = if address.is_ipv4() { TcpSocket::new_v4() } else { TcpSocket::new_v6() }?;
+    // A restart must not wait for connections of before.
+    socket.set_reuseaddr(true)?;
+    socket.bind(address)?;
+    socket.listen(BACKLOG)
 }
 
 fn rules(name: &str, settings: &Settings, routes: Vec<RouteRules>) -> Result<Rules, ReceiverError> {
