@@ -46,6 +46,11 @@ pub(super) fn check(http: &HttpAcceptance, at: &At, report: &mut Report) {
         report.fault(&at.key("resubmit_after"), message, "write at most 10m");
     }
     idempotency(http, at, report);
+    let authority = http.url.split_once("://").and_then(|(_, rest)| rest.split(['/', '?', '#', '\\']).next());
+    if authority.unwrap_or(&http.url).contains(['{', '}']) {
+        let hint = "write scheme, host and port as plain text; variables may stand behind them";
+        report.fault(&at.key("url"), "a variable would choose where the request goes", hint);
+    }
 }
 
 /// A part that is a template: its keys, and the template where it can be read.
