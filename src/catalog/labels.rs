@@ -59,11 +59,11 @@ words!(
     Stage {
         /// From the first submission to acceptance.
         Accept = "accept",
-        /// From acceptance to the first attempt in the ledger.
+        /// From the first submission to the first attempt in the ledger.
         FirstAttempt = "first_attempt",
-        /// From acceptance to the attempt that delivered.
+        /// From the first submission to the attempt that delivered.
         LedgerDelivered = "ledger_delivered",
-        /// From acceptance to the receipt.
+        /// From the first submission to the receipt.
         Receipt = "receipt",
     }
 );

@@ -113,10 +113,10 @@ pub fn disagreements(canary: &Canary, now: DateTime<Utc>) -> BTreeSet<Disagreeme
     let attempts = row.map_or(0, |(_, row)| row.attempts.len());
     let last_receipt = canary.sink.receipts.last().map(|r| r.at);
     note(
-        last_receipt.is_some_and(ledger_caught_up) && canary.sink.distinct() > attempts,
+        last_receipt.is_some_and(ledger_caught_up) && canary.sink.receipts.len() > attempts,
         D::MoreReceiptsThanAttempts,
     );
-    note(canary.sink.distinct() > 1, D::DuplicateReceipt);
+    note(canary.sink.receipts.len() > 1, D::DuplicateReceipt);
     note(canary.notification_ids().len() > 1, D::SecondEffectForOneKey);
     note(canary.plan.kind == CanaryKind::Replay && canary.sink.distinct() > 1, D::SecondEffectForOneKey);
     note(canary.ledger.was_rewritten(), D::OutcomeRewritten);

@@ -14,13 +14,13 @@ pub fn stages(canary: &Canary) -> Vec<(Stage, TimeDelta)> {
     let first_attempt = attempts.clone().filter_map(|a| a.at).min();
     let delivered = attempts.filter(|a| a.outcome == Outcome::Delivered).filter_map(|a| a.at).min();
     let span = |from: Option<DateTime<Utc>>, to: Option<DateTime<Utc>>| Some(to? - from?);
-    // Where the acceptance's answer was lost, the way from there on is counted from what is known of its start.
-    let due_from = submitted.map(|_| canary.due_from());
+    // All stages are counted from the first submission: a receipt may come before the acceptance's answer does, and a stage
+    // counted from that answer would be negative without any clock being wrong.
     [
         (Stage::Accept, span(submitted, accepted)),
-        (Stage::FirstAttempt, span(due_from, first_attempt)),
-        (Stage::LedgerDelivered, span(due_from, delivered)),
-        (Stage::Receipt, span(due_from, canary.sink.intact_at())),
+        (Stage::FirstAttempt, span(submitted, first_attempt)),
+        (Stage::LedgerDelivered, span(submitted, delivered)),
+        (Stage::Receipt, span(submitted, canary.sink.intact_at())),
     ]
     .into_iter()
     .filter_map(|(stage, duration)| Some((stage, duration?)))

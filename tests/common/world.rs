@@ -200,7 +200,7 @@ receivers:
       listen: {receipts}
       public_url: http://{receipts}/receipts
       token_secrets: [a-secret-of-this-test-alone]
-      self_receipt_every: 300ms
+      self_receipt_every: 500ms
 ledgers:
   attempts:
     database:
