@@ -175,3 +175,30 @@ async fn a_canary_by_hand_waits_explains_and_can_be_erased() {
     let none = place.command(&["canary", "show", "00000000-0000-7000-8000-000000000000"]);
     assert_eq!(none.status.code(), Some(4));
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_online_check_connects_to_everything_and_sends_nothing() {
+    let world =
+        World::new(Shape { schedule: "{ cron: { expression: \"0 0 1 1 *\" } }".into(), ..Shape::default() })
+            .await;
+    let place = world.configure("monitor");
+    // The monitor that runs is what the public address leads to.
+    let _monitor = place.serve();
+    until("the monitor to be ready", 30, || match place.probe("/ready") {
+        Some(200) => Ok(()),
+        other => Err(format!("{other:?}")),
+    });
+    let checked = place.command(&["check", "--online"]);
+    let text = String::from_utf8_lossy(&checked.stdout).into_owned();
+    assert!(checked.status.success(), "{text}{}", String::from_utf8_lossy(&checked.stderr));
+    for words in
+        ["ok      store", "ledger attempts:", "ok      acceptance service", "receiver sink: public address"]
+    {
+        assert!(text.contains(words), "{words} is not in:\n{text}");
+    }
+    assert_eq!(world.simulator.totals().submissions, 0, "nothing is sent");
+    world.simulator.fault_on(Fault::AcceptanceDown).await.unwrap();
+    let failed = place.command(&["check", "--online"]);
+    assert_eq!(failed.status.code(), Some(1), "{failed:?}");
+    assert!(String::from_utf8_lossy(&failed.stdout).contains("FAILED  acceptance service"), "{failed:?}");
+}

@@ -53,7 +53,7 @@ fn instant(millis: i64) -> DateTime<Utc> {
     DateTime::from_timestamp_millis(1_790_000_000_000 + millis).unwrap()
 }
 
-/// A canary that went the whole way: accepted after 120 ms, tried at -80 ms by the ledger's clock, delivered, received.
+/// A canary that went the whole way: accepted after 120 ms, tried at 40 ms by the ledger's clock, delivered, received; all after the first submission.
 fn canary(attempt_ids: &[&str]) -> Canary {
     let route = RouteName::new(Channel::Webhook, "receipts");
     let location = Location::from_text("zurich");
@@ -142,7 +142,7 @@ fn the_values_are_those_of_the_canary() {
         "canary_id": "00000000-0000-0000-0000-000000000007", "kind": "scheduled", "route": "webhook/receipts",
         "channel": "webhook", "location": "zurich", "slot": "2026-09-21T14:13:20.000Z", "notification_ids": "n-1",
         "attempt_ids": "a-1,a-2", "outcome": "delivered", "verdict": "late", "class": "bad", "stopped_at": "provider",
-        "accept_ms": 120, "first_attempt_ms": -80, "ledger_delivered_ms": 920, "receipt_ms": 1_380,
+        "accept_ms": 120, "first_attempt_ms": 40, "ledger_delivered_ms": 1_040, "receipt_ms": 1_500,
         "traceparent": "00-0000000000000000000000000000007-0000000000000001-01", "policy_version": "2026-11%20%28b%29",
     });
     let mut line = line;

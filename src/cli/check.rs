@@ -23,6 +23,9 @@ use std::{
 pub struct CheckArgs {
     #[command(flatten)]
     config: ConfigFile,
+    /// Connect to the store, the ledgers, the acceptance hosts and the receivers' addresses too. Nothing is sent
+    #[arg(long)]
+    online: bool,
     /// Print JSON
     #[arg(long)]
     json: bool,
@@ -36,8 +39,24 @@ pub async fn run(args: CheckArgs) -> anyhow::Result<Outcome> {
     let ConfigFile { path, location } = &args.config;
     match run_offline(path, location.as_deref(), &environment, Utc::now(), args.json) {
         Ok(text) => {
-            print!("{text}");
-            Ok(Outcome::Done)
+            if !args.online {
+                print!("{text}");
+                return Ok(Outcome::Done);
+            }
+            let loaded = super::wiring::load(&(&args.config).into())?;
+            let results = super::check_online::run(&loaded).await;
+            let failed = results.iter().any(|result| result.status == Status::Failed);
+            if args.json {
+                print!(
+                    "{}",
+                    as_json(
+                        &json!({ "ok": !failed, "summary": summarise(&loaded, Utc::now()), "checks": results })
+                    )
+                );
+            } else {
+                print!("{text}{}", lines(&results));
+            }
+            Ok(if failed { Outcome::Found } else { Outcome::Done })
         }
         Err(json) if args.json => {
             print!("{json}");

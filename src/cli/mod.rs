@@ -2,6 +2,7 @@
 
 pub mod canary;
 pub mod check;
+pub mod check_online;
 pub mod demo;
 pub mod explain;
 pub mod pause;
