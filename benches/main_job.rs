@@ -23,7 +23,6 @@ mod receipts;
 #[path = "main_job/roles.rs"]
 mod roles;
 #[path = "../tests/common/scrape.rs"]
-#[allow(dead_code, reason = "a part of it is used")]
 mod scrape;
 #[path = "main_job/slots.rs"]
 mod slots;

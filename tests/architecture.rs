@@ -83,10 +83,8 @@ fn named(text: &str) -> BTreeSet<String> {
                     c if c.is_whitespace() && word.is_empty() => continue,
                     _ => at_start = false,
                 }
-                if !at_start || c == ',' {
-                    if !word.is_empty() {
-                        rooms.insert(std::mem::take(&mut word));
-                    }
+                if (!at_start || c == ',') && !word.is_empty() {
+                    rooms.insert(std::mem::take(&mut word));
                 }
             }
             if !word.is_empty() {

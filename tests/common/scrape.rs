@@ -1,6 +1,8 @@
 //! A reader of the text exposition format that finds what `promtool check metrics` doesn't: duplicates, falling buckets, a
 //! missing or wrong last bucket, samples of no family.
 
+#![allow(dead_code, reason = "each test binary uses a part of it")]
+
 use std::{
     collections::{BTreeMap, BTreeSet},
     io::Write,
