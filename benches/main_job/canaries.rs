@@ -21,7 +21,7 @@ use std::{
 use tokio::net::TcpListener;
 
 /// Offered canaries a second: that many routes with a slot each second.
-const OFFERED: [usize; 4] = [50, 100, 200, 400];
+const OFFERED: [usize; 5] = [50, 200, 400, 800, 1_600];
 
 struct Figure {
     what: String,
