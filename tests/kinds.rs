@@ -174,6 +174,13 @@ async fn a_canary_by_hand_waits_explains_and_can_be_erased() {
     assert!(text.contains("on_time"), "the verdict stays: {text}");
     let none = place.command(&["canary", "show", "00000000-0000-7000-8000-000000000000"]);
     assert_eq!(none.status.code(), Some(4));
+    let nowhere = place.command(&["canary", "send", "webhook/nope"]);
+    assert_eq!(nowhere.status.code(), Some(4), "{nowhere:?}");
+    let for_ever = place.command(&["pause", "--for", "100000d", "--owner", "test", "--reason", "for ever"]);
+    assert!(
+        !for_ever.status.success() && String::from_utf8_lossy(&for_ever.stderr).contains("30d"),
+        "{for_ever:?}"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -201,4 +208,32 @@ async fn an_online_check_connects_to_everything_and_sends_nothing() {
     let failed = place.command(&["check", "--online"]);
     assert_eq!(failed.status.code(), Some(1), "{failed:?}");
     assert!(String::from_utf8_lossy(&failed.stdout).contains("FAILED  acceptance service"), "{failed:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn each_refused_submission_is_counted_once_and_has_its_canary() {
+    let world = World::new(Shape::default()).await;
+    let place = world.configure("monitor");
+    let text = fs::read_to_string(&place.config).unwrap();
+    // The service refuses a channel that it doesn't know.
+    let unfit = text.replace("\"channel\": \"webhook\"", "\"channel\": \"pigeon\"");
+    assert_ne!(unfit, text);
+    fs::write(&place.config, unfit).unwrap();
+    let _monitor = place.serve();
+    let settled = "delivery_canary_consecutive_failures";
+    until("ten refused canaries to settle", 60, || match place.value(settled, &ROUTE) {
+        Some(n) if n >= 10.0 => Ok(()),
+        other => Err(format!("{other:?}; log:\n{}", place.log())),
+    });
+    let paused = place.command(&["pause", "--for", "10m", "--owner", "test", "--reason", "counting"]);
+    assert!(paused.status.success(), "{paused:?}");
+    until("as many submissions as canaries", 20, || {
+        let counted = place.value("delivery_canary_submissions_total", &[("result", "refused"), ROUTE[1]]);
+        let (listed, came) = (canaries(&place).len() as f64, world.simulator.totals().submissions as f64);
+        if counted == Some(listed) && came == listed {
+            Ok(())
+        } else {
+            Err(format!("{counted:?} counted, {listed} listed, {came} came"))
+        }
+    });
 }

@@ -3,7 +3,7 @@
 use crate::{
     domain::{
         canary::{Canary, Event},
-        evidence::{Content, SubmissionResult},
+        evidence::{Content, RefusalReason, SubmissionResult},
         following::stopped_at,
         verdict::Verdict,
     },
@@ -77,14 +77,13 @@ pub fn text(stored: &Stored, events: &[Written], now: DateTime<Utc>) -> String {
         return out;
     }
     line(String::new());
-    let mut timeline: Vec<&Event> = events.iter().map(|(_, event)| event).collect();
-    timeline.sort_by_key(|event| event.at());
-    line(format!("{}  {:>9}  planned", stamp(plan.planned_at), since(canary, plan.planned_at)));
-    for event in timeline {
-        line(format!("{}  {:>9}  {}", stamp(event.at()), since(canary, event.at()), says(event)));
-    }
-    if now < canary.deadline() || canary.sink.receipts.is_empty() {
-        line(format!("{}  {:>9}  deadline", stamp(canary.deadline()), since(canary, canary.deadline())));
+    let mut timeline: Vec<(DateTime<Utc>, String)> =
+        events.iter().map(|(_, event)| (event.at(), says(event))).collect();
+    timeline.push((plan.planned_at, "planned".to_owned()));
+    timeline.push((canary.deadline(), "deadline".to_owned()));
+    timeline.sort_by_key(|(at, _)| *at);
+    for (at, says) in timeline {
+        line(format!("{}  {:>9}  {says}", stamp(at), since(canary, at)));
     }
     out
 }
@@ -151,6 +150,16 @@ fn word(reason: &impl serde::Serialize) -> String {
     }
 }
 
+fn refused(canary: &Canary) -> String {
+    let newest = canary.acceptance.submissions.last();
+    match (canary.acceptance.refusal(), newest.and_then(|s| s.status)) {
+        (Some(RefusalReason::Unreachable), _) => "no connection to the service came to be".to_owned(),
+        (Some(RefusalReason::ErrorInAnswer), _) => "the service answered with an error".to_owned(),
+        (_, Some(status)) => format!("the service refused it with status {status}"),
+        _ => "the service refused it".to_owned(),
+    }
+}
+
 /// Why the standing verdict is what it is, in a sentence.
 pub fn why(canary: &Canary, now: DateTime<Utc>) -> String {
     let Some(standing) = canary.standing() else {
@@ -161,7 +170,7 @@ pub fn why(canary: &Canary, now: DateTime<Utc>) -> String {
         Verdict::OnTime => format!("it arrived whole, within its deadline of {deadline}s"),
         Verdict::Late => format!("it arrived whole, after its deadline of {deadline}s"),
         Verdict::Malformed => "it arrived, and its content was not as expected".to_owned(),
-        Verdict::Refused => "the service refused it, or no connection came to be; it never was accepted".to_owned(),
+        Verdict::Refused => refused(canary),
         Verdict::Undetermined => {
             "nothing arrived, and nothing proves that it could have: the monitor was blind, which says nothing of the service".to_owned()
         }

@@ -141,6 +141,8 @@ pub fn run(cli: Cli) -> ExitCode {
 fn code_of(error: &anyhow::Error) -> u8 {
     if error.is::<wiring::ConfigurationAtFault>() {
         exit::CONFIGURATION
+    } else if error.is::<wiring::NoSuchRoute>() {
+        exit::NOT_FOUND
     } else if error.is::<crate::store::StoreError>() || error.is::<std::io::Error>() {
         exit::UNAVAILABLE
     } else {

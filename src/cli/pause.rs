@@ -10,6 +10,9 @@ use anyhow::{Result, bail};
 use chrono::Utc;
 use clap::Args;
 
+/// The longest pause. What is forgotten for longer would be a route that nobody measures.
+const LONGEST: Span = Span::seconds(30 * 86_400);
+
 /// Arguments of `pause`.
 #[derive(Debug, Args)]
 pub struct PauseArgs {
@@ -49,6 +52,12 @@ pub async fn pause(args: PauseArgs) -> Result<Outcome> {
     }
     if args.duration.get().is_zero() {
         bail!("--for 0s pauses nothing; write how long, such as 30m");
+    }
+    if args.duration > LONGEST {
+        bail!(
+            "--for {} is longer than {LONGEST}; a pause that is needed for longer is a change of the configuration",
+            args.duration
+        );
     }
     let now = Utc::now();
     let pause = Pause { route, owner: args.owner, reason: args.reason, until: now + args.duration.delta() };

@@ -10,7 +10,7 @@ use crate::{
     store::{Operation, Planned, Stored},
 };
 use anyhow::{Context, Result, bail};
-use chrono::{SubsecRound, TimeDelta, Utc};
+use chrono::{SecondsFormat, SubsecRound, TimeDelta, Utc};
 use std::{sync::Arc, time::Duration};
 use tokio_util::sync::CancellationToken;
 
@@ -56,7 +56,8 @@ pub async fn until_settled(hand: &Hand, id: CanaryId, every: Duration) -> Result
         }
         let seen = found.1.last().map_or_else(String::new, |(_, event)| super::explain::says(event));
         if seen != last_seen {
-            eprintln!("{seen}");
+            let by = found.0.canary.settles_at().to_rfc3339_opts(SecondsFormat::Secs, true);
+            eprintln!("{seen}; its verdict is due by {by}");
             last_seen = seen;
         }
         // A canary always has a verdict soon after its settlement: only a store that stands still does not.

@@ -21,7 +21,7 @@ use crate::{
     receipt::{public_url::PublicUrl, rules::RouteRules, self_receipt::SelfReceipt, token::TokenSigner},
     store::{self, Store},
 };
-use anyhow::{Context, Result, anyhow, bail};
+use anyhow::{Context, Result, anyhow};
 use async_trait::async_trait;
 use chrono::{DateTime, Utc};
 use std::{collections::BTreeMap, path::PathBuf, sync::Arc, time::Duration};
@@ -45,6 +45,14 @@ impl From<&ConfigFile> for Where {
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
 pub struct ConfigurationAtFault(pub String);
+
+/// There is no such route.
+#[derive(Debug, thiserror::Error)]
+#[error("there is no route `{name}`; the configuration has: {known}")]
+pub struct NoSuchRoute {
+    name: String,
+    known: String,
+}
 
 /// The environment, as configurations read it.
 pub fn environment(name: &str) -> Option<String> {
@@ -202,7 +210,7 @@ fn find_route(config: &Config, name: &str) -> Result<RouteName> {
         [one] => Ok((*one).clone()),
         _ => {
             let known: Vec<&str> = all.iter().map(RouteName::as_str).collect();
-            bail!("there is no route `{name}`; the configuration has: {}", known.join(", "))
+            Err(NoSuchRoute { name: name.to_owned(), known: known.join(", ") }.into())
         }
     }
 }

@@ -191,7 +191,8 @@ impl RouteFacts {
             channel: route.channel,
             provider: route.provider.clone(),
             deadline: route.deadline.get(),
-            objective: route.objective_percent / 100.0,
+            // Through whole millionths of a per cent: 99.9 / 100 alone is 0.9990000000000001, which no rule would equal.
+            objective: (route.objective_percent * 1e6).round() / 1e8,
             interval,
             volume_class: VolumeClass::Low,
         }

@@ -10,7 +10,9 @@ use anyhow::{Context, Result};
 use chrono::Utc;
 use clap::{Args, Subcommand};
 use std::{
+    fs::Permissions,
     io::{IsTerminal, Write},
+    os::unix::fs::PermissionsExt,
     time::Duration,
 };
 
@@ -38,8 +40,12 @@ pub async fn run(args: DemoArgs) -> Result<Outcome> {
     if let Some(What::Fault(args)) = args.what {
         return fault::run(args).await;
     }
-    let folder =
-        tempfile::Builder::new().prefix("delivery-canary-demo-").tempdir().context("no temporary folder")?;
+    let folder = tempfile::Builder::new()
+        .prefix("delivery-canary-demo-")
+        // The configuration in it holds the run's secret.
+        .permissions(Permissions::from_mode(0o700))
+        .tempdir()
+        .context("no temporary folder")?;
     let stage = stage::set(folder.path(), "error").await?;
     introduce(&stage);
     let result = if args.tour { tour::walk(&stage).await } else { watch(&stage, args.seconds).await };
@@ -58,7 +64,12 @@ fn introduce(stage: &stage::Stage) {
     println!("  metrics        http://{}/metrics", monitor.metrics);
     println!("  own probes     http://{}/ready", monitor.health);
     println!("  the service    http://{}/v1/notifications", service.acceptance);
-    println!("  its faults     http://{}/admin/faults   (./demo fault provider-down on)", service.admin);
+    let switch = if service.admin.port() == stage::ADMIN_PORT {
+        "./demo fault provider-down on".to_owned()
+    } else {
+        format!("./demo fault provider-down on --admin http://{}", service.admin)
+    };
+    println!("  its faults     http://{}/admin/faults   ({switch})", service.admin);
     println!("  configuration  {}", stage.config.display());
     println!();
 }

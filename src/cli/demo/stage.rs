@@ -20,7 +20,7 @@ pub const ROUTES: [(&str, &str); 5] = [
 ];
 
 /// The usual ports, so that addresses can be learned by heart; where one is taken, a free one.
-const ADMIN_PORT: u16 = 9470;
+pub const ADMIN_PORT: u16 = 9470;
 const METRICS_PORT: u16 = 9464;
 const HEALTH_PORT: u16 = 9465;
 const RECEIPTS_PORT: u16 = 9466;
