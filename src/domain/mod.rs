@@ -4,6 +4,7 @@ pub mod canary;
 pub mod disagreement;
 pub mod evidence;
 pub mod failure_evidence;
+pub mod flow;
 pub mod following;
 pub mod outcome;
 pub mod pending;

@@ -36,7 +36,7 @@ impl PendingState {
 }
 
 /// What was tried for a pending notification so far.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Tried {
     /// Nothing.
     Never,
