@@ -16,6 +16,9 @@ use std::{fs::OpenOptions, path::Path, str::FromStr, sync::Arc, time::Duration};
 /// Longest wait for a connection: below the limit of a call, so that the error says what was waited for.
 const ACQUIRE_LIMIT: Duration = Duration::from_millis(2_500);
 
+/// How long to wait before a file that another process is opening or closing is tried again.
+const BUSY_PAUSE: Duration = Duration::from_millis(20);
+
 /// Connections that read an SQLite store beside the one that writes.
 const SQLITE_READERS: u32 = 3;
 
@@ -58,12 +61,13 @@ async fn open_sqlite(config: &SqliteStore) -> Result<Arc<dyn Store>, StoreError>
     };
     let database = Database::new(Dialect::Sqlite, pool(SQLITE_READERS), pool(1));
     let first = Database::within(CALL_LIMIT, async {
-        // A connection outside the pools tells what is wrong; a pool tries again until its time is up.
-        let mut bare = options.connect().await?;
-        bare.execute(SQLITE_SETTINGS).await?;
-        bare.close().await?;
-        let work = database.begin(Access::Write).await?;
-        database.finish(work, Ok(())).await
+        loop {
+            match first_contact(&options, &database).await {
+                // Another process opens or closes the file at this moment, or restores it after a crash.
+                Err(fault) if is_busy(&fault) => tokio::time::sleep(BUSY_PAUSE).await,
+                other => return other,
+            }
+        }
     });
     first.await.map_err(|fault| match fault {
         Fault::Schema(reason) => StoreError::Schema(format!("{}: {reason}", path.display())),
@@ -76,12 +80,32 @@ async fn open_sqlite(config: &SqliteStore) -> Result<Arc<dyn Store>, StoreError>
     Ok(Arc::new(SqlStore::new(database)))
 }
 
+/// A connection outside the pools tells what is wrong; a pool tries again until its time is up.
+async fn first_contact(options: &AnyConnectOptions, database: &Database) -> Result<(), Fault> {
+    let mut bare = options.connect().await?;
+    bare.execute(SQLITE_SETTINGS).await?;
+    bare.close().await?;
+    let work = database.begin(Access::Write).await?;
+    database.finish(work, Ok(())).await
+}
+
+/// Whether another process held the file for longer than `busy_timeout`, or in a way that SQLite doesn't wait for: while the last
+/// connection leaves, or the first one restores what a crash left.
+fn is_busy(fault: &Fault) -> bool {
+    const BUSY: i32 = 5;
+    matches!(fault, Fault::Database(sqlx::Error::Database(error)) if sqlite_code(&**error) == Some(BUSY))
+}
+
 /// Whether SQLite finds its file to be none of its own, or damaged.
 fn is_damage(error: &dyn sqlx::error::DatabaseError) -> bool {
     const CORRUPT: i32 = 11;
     const NOT_A_DATABASE: i32 = 26;
-    let code = error.code().and_then(|code| code.parse::<i32>().ok()).map(|extended| extended & 0xff);
-    matches!(code, Some(CORRUPT | NOT_A_DATABASE))
+    matches!(sqlite_code(error), Some(CORRUPT | NOT_A_DATABASE))
+}
+
+/// SQLite's primary result code.
+fn sqlite_code(error: &dyn sqlx::error::DatabaseError) -> Option<i32> {
+    error.code().and_then(|code| code.parse::<i32>().ok()).map(|extended| extended & 0xff)
 }
 
 /// Makes the file where it isn't there, readable by its owner only.

@@ -13,6 +13,7 @@ use std::{
     collections::BTreeSet,
     os::unix::fs::PermissionsExt,
     path::{Path, PathBuf},
+    time::Duration,
 };
 
 fn sqlite(path: &Path) -> StoreConfig {
@@ -110,6 +111,24 @@ async fn a_role_without_rights_is_told_so() {
     let config = StoreConfig::Postgres(PostgresStore { url: Secret::new(url), max_connections: 4 });
     let error = store::open(&config).await.expect("it opens").ping().await.expect_err("it is refused");
     assert!(error.to_string().contains("right to create tables"), "{error}");
+}
+
+/// SQLite waits three seconds for a lock and then answers "locked": an opening goes on trying for as long as a call may take.
+#[tokio::test]
+async fn a_file_that_another_has_for_itself_is_waited_for() {
+    let folder = tempfile::tempdir().expect("a temporary folder can be made");
+    let path = folder.path().join("store.db");
+    let config = sqlite(&path);
+    store::open(&config).await.expect("the store opens").ping().await.expect("a write can be made");
+    let address = format!("sqlite:{}", path.display());
+    let mut other = AnyConnection::connect(&address).await.expect("the database is there");
+    let hold = "PRAGMA locking_mode = EXCLUSIVE; UPDATE counter SET value = value";
+    sqlx::raw_sql(hold).execute(&mut other).await.expect("it runs");
+    let mut opening = tokio::spawn(async move { store::open(&config).await.map(drop) });
+    let early = tokio::time::timeout(Duration::from_millis(3_300), &mut opening).await;
+    assert!(early.is_err(), "it gave up while the file was held: {early:?}");
+    other.close().await.expect("the connection closes");
+    opening.await.expect("the task ends").expect("it opens as soon as the file is free");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
