@@ -7,6 +7,8 @@ mod support;
 
 #[path = "store/crash.rs"]
 mod crash;
+#[path = "store/following.rs"]
+mod following;
 #[path = "store/history.rs"]
 mod history;
 #[path = "store/keeping.rs"]

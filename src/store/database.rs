@@ -16,6 +16,21 @@ use tokio::sync::Mutex;
 /// Longest time of one call, waiting for a connection included.
 pub(super) const CALL_LIMIT: Duration = Duration::from_millis(4_500);
 
+/// Runs its last argument in one transaction, within the time of one call. A macro, because a closure that borrows the connection
+/// can't be told to be `Send`.
+macro_rules! transaction {
+    ($store:expr, $access:expr, $work:ident => $do:expr) => {
+        $crate::store::database::Database::within($crate::store::database::CALL_LIMIT, async {
+            let mut $work: $crate::store::database::Work = $store.database.begin($access).await?;
+            let result = async { $do }.await;
+            $store.database.finish($work, result).await
+        })
+        .await
+        .map_err($crate::store::StoreError::from)
+    };
+}
+pub(super) use transaction;
+
 /// Which database it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Dialect {

@@ -9,6 +9,7 @@ mod control;
 mod database;
 mod decide;
 mod fault;
+pub mod follower;
 mod keep;
 mod levels;
 mod open;
@@ -33,6 +34,7 @@ use crate::domain::{
 };
 use async_trait::async_trait;
 use chrono::{DateTime, Utc};
+use follower::FollowerStore;
 use std::time::Duration;
 
 /// A canary as the store has it.
@@ -264,7 +266,7 @@ pub enum StoreError {
 
 /// The monitor's own durable state.
 #[async_trait]
-pub trait Store: Send + Sync + 'static {
+pub trait Store: FollowerStore {
     /// Whether a write can be made now: makes one, of no worth, within two seconds.
     async fn ping(&self) -> Result<(), StoreError>;
 

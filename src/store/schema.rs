@@ -10,7 +10,8 @@ use chrono::Utc;
 use sqlx::AnyConnection;
 
 /// The steps, in order; the first is number 1.
-const STEPS: [&str; 1] = [include_str!("migrations/0001_first.sql")];
+const STEPS: [&str; 2] =
+    [include_str!("migrations/0001_first.sql"), include_str!("migrations/0002_follower.sql")];
 
 /// Names the lock under which PostgreSQL processes bring the schema up to date, one at a time.
 const LOCK: i64 = 0x64_63_73_74_6f_72_65;
@@ -33,8 +34,13 @@ pub(super) async fn bring_up_to_date(conn: &mut AnyConnection, dialect: Dialect)
         )));
     }
     for (text, step) in STEPS.iter().zip(1i64..).skip(applied) {
-        let clustered = if dialect == Dialect::Sqlite { "WITHOUT ROWID" } else { "" };
-        run(conn, text.replace("/*clustered*/", clustered)).await.map_err(hint)?;
+        // SQLite compares text byte by byte as it is; PostgreSQL does as its locale says, which may pass over characters.
+        let (clustered, bytewise) = match dialect {
+            Dialect::Sqlite => ("WITHOUT ROWID", ""),
+            Dialect::Postgres => ("", "COLLATE \"C\""),
+        };
+        let text = text.replace("/*clustered*/", clustered).replace("/*bytewise*/", bytewise);
+        run(conn, text).await.map_err(hint)?;
         let now = Utc::now().timestamp_micros();
         execute(conn, "INSERT INTO schema_step (step, applied_at) VALUES ($1, $2)", values![step, now])
             .await?;

@@ -3,7 +3,7 @@
 use super::{
     Append, Appended, Decision, ErasureTarget, Filter, Horizon, InFlight, Lease, Operation, Pause,
     PlanRequest, Planned, Removed, Settled, Store, StoreError, Stored, WindowSum, control,
-    database::{Access, CALL_LIMIT, Database, Work},
+    database::{Access, Database, transaction},
     fault::Fault,
     keep, read,
     row::{int, maybe_instant, micros, text, word},
@@ -33,7 +33,7 @@ const PRUNING_LIMIT: Duration = Duration::from_secs(2);
 /// The store.
 #[derive(Debug)]
 pub(super) struct SqlStore {
-    database: Arc<Database>,
+    pub(super) database: Arc<Database>,
     writer: Arc<Writer>,
 }
 
@@ -43,20 +43,6 @@ impl SqlStore {
         let writer = Arc::new(Writer::new(database.clone()));
         Self { database, writer }
     }
-}
-
-/// Runs its last argument in one transaction, within the time of one call. A macro, because a closure that borrows the connection
-/// can't be told to be `Send`.
-macro_rules! transaction {
-    ($store:expr, $access:expr, $work:ident => $do:expr) => {
-        Database::within(CALL_LIMIT, async {
-            let mut $work: Work = $store.database.begin($access).await?;
-            let result = async { $do }.await;
-            $store.database.finish($work, result).await
-        })
-        .await
-        .map_err(StoreError::from)
-    };
 }
 
 fn start_of(window: Duration, now: DateTime<Utc>) -> DateTime<Utc> {

@@ -87,7 +87,8 @@ async fn many_processes_make_the_schema_once() {
     for task in tasks {
         task.await.expect("the task ends").expect("it can be used");
     }
-    assert_eq!(place.number("SELECT COUNT(*) FROM schema_step").await, 1);
+    // Each step once: a second run of one would have met its own tables, or its own row.
+    assert_eq!(place.number("SELECT COUNT(*) - MAX(step) FROM schema_step").await, 0);
     assert_eq!(place.number("SELECT value FROM counter WHERE name = 'ping'").await, 6);
 }
 

@@ -1,0 +1,143 @@
+//! What the followers of ledgers keep: who follows, up to where, what is pending, and counts of what is past.
+
+mod rows;
+
+use super::StoreError;
+use async_trait::async_trait;
+use chrono::{DateTime, Utc};
+use sha2::{Digest, Sha256};
+use std::collections::BTreeSet;
+
+/// Ends the notification's id within the id of a unit; what follows is the destination.
+pub const UNIT_SEPARATOR: char = '\u{1f}';
+
+/// A pending notification that is followed, or one of its destinations.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FollowedUnit {
+    /// The notification's id; with fan-out the destination behind [`UNIT_SEPARATOR`].
+    pub unit: String,
+    /// The full name of its route.
+    pub route: String,
+    /// When it was due.
+    pub due: DateTime<Utc>,
+    /// What is known of it, in the follower's own words.
+    pub body: String,
+}
+
+/// One count of what has left the follower's memory.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FollowedCell {
+    /// The length of the bucket in seconds.
+    pub level: i64,
+    /// The bucket's beginning.
+    pub bucket: DateTime<Utc>,
+    /// The full name of the route.
+    pub route: String,
+    /// What is counted.
+    pub word: String,
+    /// How many.
+    pub amount: i64,
+    /// The fingerprint of the ids that were counted.
+    pub print: i64,
+}
+
+/// All that is kept of one ledger.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Followed {
+    /// Up to where it was followed, in the follower's own words; nothing before the first save.
+    pub position: Option<String>,
+    /// When it was last saved.
+    pub saved_at: Option<DateTime<Utc>>,
+    /// What is pending.
+    pub units: Vec<FollowedUnit>,
+    /// What is past.
+    pub cells: Vec<FollowedCell>,
+}
+
+/// What one pass of a follower changed.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct FollowerSave {
+    /// Up to where it is followed now.
+    pub position: String,
+    /// Begins anew: all that was kept of this ledger goes first.
+    pub is_fresh: bool,
+    /// Units that are new or have changed.
+    pub units: Vec<FollowedUnit>,
+    /// Units that are followed no more.
+    pub gone: Vec<String>,
+    /// Cells that have changed, with what they hold now.
+    pub cells: Vec<FollowedCell>,
+    /// Of each of these levels, cells whose bucket begins earlier go.
+    pub forget: Vec<(i64, DateTime<Utc>)>,
+}
+
+/// Who follows a ledger.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Lead {
+    /// The caller, until the end of the lease it asked for.
+    Ours {
+        /// Whether somebody else, or nobody, did before: what is in memory is then out of date.
+        is_new: bool,
+        /// Digests of erased notifications, to be left alone; see [`erasure_digest`].
+        erased: BTreeSet<String>,
+    },
+    /// Somebody else.
+    Theirs,
+}
+
+/// The digest by which an erased notification is known: SHA-256 of its id, in hexadecimal digits.
+pub fn erasure_digest(notification_id: &str) -> String {
+    hex::encode(Sha256::digest(notification_id.as_bytes()))
+}
+
+/// What the followers of ledgers keep. Each call is one transaction.
+#[async_trait]
+pub trait FollowerStore: Send + Sync + 'static {
+    /// Asks to follow a ledger until then; the one who does keeps it by asking again in time.
+    ///
+    /// # Errors
+    /// When the store can't be used.
+    async fn lead(
+        &self,
+        ledger: &str,
+        owner: &str,
+        now: DateTime<Utc>,
+        until: DateTime<Utc>,
+    ) -> Result<Lead, StoreError>;
+
+    /// Gives a ledger up, so that another need not wait for the end of the lease.
+    ///
+    /// # Errors
+    /// When the store can't be used.
+    async fn step_down(&self, ledger: &str, owner: &str) -> Result<(), StoreError>;
+
+    /// All that is kept of a ledger.
+    ///
+    /// # Errors
+    /// When the store can't be used.
+    async fn followed(&self, ledger: &str) -> Result<Followed, StoreError>;
+
+    /// Writes a pass down, whole or not at all. `false` where somebody else leads by now: nothing is written.
+    ///
+    /// # Errors
+    /// When the store can't be used.
+    async fn save_followed(
+        &self,
+        ledger: &str,
+        owner: &str,
+        now: DateTime<Utc>,
+        save: &FollowerSave,
+    ) -> Result<bool, StoreError>;
+
+    /// Those of these notification ids that are canaries'.
+    ///
+    /// # Errors
+    /// When the store can't be used.
+    async fn canaries_among(&self, notification_ids: &[String]) -> Result<BTreeSet<String>, StoreError>;
+
+    /// Erases a notification from all that followers keep, and has it left alone from now on. Answers how many units went.
+    ///
+    /// # Errors
+    /// When the store can't be used.
+    async fn erase_followed(&self, notification_id: &str, now: DateTime<Utc>) -> Result<u64, StoreError>;
+}

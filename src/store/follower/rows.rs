@@ -1,0 +1,205 @@
+//! The followers' part of the store, on a database of SQL.
+
+use super::{
+    Followed, FollowedCell, FollowedUnit, FollowerSave, FollowerStore, Lead, UNIT_SEPARATOR, erasure_digest,
+};
+use crate::store::{
+    StoreError,
+    database::{Access, Database, Dialect, transaction},
+    fault::Fault,
+    row::{instant, int, maybe_instant, maybe_int, maybe_text, micros, text},
+    sql::SqlStore,
+    statement::{Value, execute, fetch, fetch_in, fetch_values, values},
+};
+use async_trait::async_trait;
+use chrono::{DateTime, Utc};
+use sqlx::{AnyConnection, any::AnyRow};
+use std::collections::BTreeSet;
+
+/// How many units or cells one query gives when a follower is loaded.
+const LOADED_AT_ONCE: usize = 20_000;
+
+#[async_trait]
+impl FollowerStore for SqlStore {
+    async fn lead(
+        &self,
+        ledger: &str,
+        owner: &str,
+        now: DateTime<Utc>,
+        until: DateTime<Utc>,
+    ) -> Result<Lead, StoreError> {
+        let dialect = self.database.dialect;
+        transaction!(self, Access::Write, work => lead(&mut work, dialect, (ledger, owner), now, until).await)
+    }
+
+    async fn step_down(&self, ledger: &str, owner: &str) -> Result<(), StoreError> {
+        let text = "UPDATE follower SET lease_until = 0 WHERE ledger = $1 AND owner = $2";
+        transaction!(self, Access::Write, work => execute(&mut work, text, values![ledger, owner]).await.map(drop))
+    }
+
+    async fn followed(&self, ledger: &str) -> Result<Followed, StoreError> {
+        Ok(followed(&self.database, ledger).await?)
+    }
+
+    async fn save_followed(
+        &self,
+        ledger: &str,
+        owner: &str,
+        now: DateTime<Utc>,
+        changes: &FollowerSave,
+    ) -> Result<bool, StoreError> {
+        transaction!(self, Access::Write, work => save(&mut work, (ledger, owner), now, changes).await)
+    }
+
+    async fn canaries_among(&self, notification_ids: &[String]) -> Result<BTreeSet<String>, StoreError> {
+        let head = "SELECT DISTINCT notification_id FROM notification WHERE notification_id IN";
+        transaction!(self, Access::Read, work => {
+            let rows = fetch_in(&mut work, head, "", &[], notification_ids).await?;
+            rows.iter().map(|row| text(row, 0)).collect()
+        })
+    }
+
+    async fn erase_followed(&self, notification_id: &str, now: DateTime<Utc>) -> Result<u64, StoreError> {
+        transaction!(self, Access::Write, work => erase(&mut work, notification_id, now).await)
+    }
+}
+
+async fn lead(
+    conn: &mut AnyConnection,
+    dialect: Dialect,
+    (ledger, owner): (&str, &str),
+    now: DateTime<Utc>,
+    until: DateTime<Utc>,
+) -> Result<Lead, Fault> {
+    let text = "INSERT INTO follower (ledger, owner, lease_until) VALUES ($1, '', 0) ON CONFLICT (ledger) DO NOTHING";
+    execute(conn, text, values![ledger]).await?;
+    let text = format!("SELECT owner, lease_until FROM follower WHERE ledger = $1 {}", dialect.for_update());
+    let rows = fetch(conn, text, values![ledger]).await?;
+    let Some(row) = rows.first() else { return Err(Fault::corrupt("follower", "its row went")) };
+    let (leader, leads_until) = (self::text(row, 0)?, int(row, 1)?);
+    let is_ours = leader == owner;
+    if !is_ours && leads_until > micros(now) {
+        return Ok(Lead::Theirs);
+    }
+    let text = "UPDATE follower SET owner = $2, lease_until = $3 WHERE ledger = $1";
+    execute(conn, text, values![ledger, owner, micros(until)]).await?;
+    let rows = fetch(conn, "SELECT digest FROM follower_erasure", vec![]).await?;
+    let erased = rows.iter().map(|row| self::text(row, 0)).collect::<Result<_, _>>()?;
+    // A lease that had ended may have been somebody's in between, who gave it up again.
+    Ok(Lead::Ours { is_new: !is_ours || leads_until <= micros(now), erased })
+}
+
+async fn followed(database: &Database, ledger: &str) -> Result<Followed, Fault> {
+    let text = "SELECT position, saved_at FROM follower WHERE ledger = $1";
+    let rows = database.query(text, values![ledger]).await?;
+    let Some(row) = rows.first() else { return Ok(Followed::default()) };
+    let mut all =
+        Followed { position: maybe_text(row, 0)?, saved_at: maybe_instant(row, 1)?, ..Followed::default() };
+    // In parts, each within the limit of a call. Only the caller, who leads, changes them.
+    let limit = i64::try_from(LOADED_AT_ONCE).unwrap_or(i64::MAX);
+    loop {
+        let after = all.units.last().map_or("", |unit| &unit.unit);
+        let text = "SELECT unit, route, due, body FROM follower_unit WHERE ledger = $1 AND unit > $2 ORDER BY unit LIMIT $3";
+        let rows = database.query(text, values![ledger, after, limit]).await?;
+        let is_last = rows.len() < LOADED_AT_ONCE;
+        all.units.extend(rows.iter().map(unit_of).collect::<Result<Vec<_>, _>>()?);
+        if is_last {
+            break;
+        }
+    }
+    let mut after = (0, i64::MIN);
+    loop {
+        // By whole buckets, so that a part never ends within one.
+        let text = "SELECT level, bucket, route, word, amount, print FROM follower_cell WHERE ledger = $1 AND level = $2 AND bucket > $3 \
+                    AND bucket <= (SELECT MAX(bucket) FROM (SELECT bucket FROM follower_cell WHERE ledger = $1 AND level = $2 AND bucket > $3 \
+                    ORDER BY bucket LIMIT $4) AS part) ORDER BY bucket";
+        let rows = database.query(text, values![ledger, after.0, after.1, limit]).await?;
+        if let Some(last) = rows.last() {
+            after = (int(last, 0)?, int(last, 1)?);
+            all.cells.extend(rows.iter().map(cell_of).collect::<Result<Vec<_>, _>>()?);
+            continue;
+        }
+        let text = "SELECT MIN(level) FROM follower_cell WHERE ledger = $1 AND level > $2";
+        let rows = database.query(text, values![ledger, after.0]).await?;
+        match rows.first().map(|row| maybe_int(row, 0)).transpose()?.flatten() {
+            Some(level) => after = (level, i64::MIN),
+            None => return Ok(all),
+        }
+    }
+}
+
+fn unit_of(row: &AnyRow) -> Result<FollowedUnit, Fault> {
+    Ok(FollowedUnit {
+        unit: text(row, 0)?,
+        route: text(row, 1)?,
+        due: instant(int(row, 2)?)?,
+        body: text(row, 3)?,
+    })
+}
+
+fn cell_of(row: &AnyRow) -> Result<FollowedCell, Fault> {
+    Ok(FollowedCell {
+        level: int(row, 0)?,
+        bucket: instant(int(row, 1)?)?,
+        route: text(row, 2)?,
+        word: text(row, 3)?,
+        amount: int(row, 4)?,
+        print: int(row, 5)?,
+    })
+}
+
+async fn save(
+    conn: &mut AnyConnection,
+    (ledger, owner): (&str, &str),
+    now: DateTime<Utc>,
+    save: &FollowerSave,
+) -> Result<bool, Fault> {
+    // It locks the row to the end of the transaction, so that nobody takes the lead in between.
+    let text = "UPDATE follower SET position = $3, saved_at = $4 WHERE ledger = $1 AND owner = $2 AND lease_until > $4";
+    if execute(conn, text, values![ledger, owner, save.position.as_str(), micros(now)]).await? == 0 {
+        return Ok(false);
+    }
+    if save.is_fresh {
+        for table in ["follower_unit", "follower_cell"] {
+            execute(conn, format!("DELETE FROM {table} WHERE ledger = $1"), values![ledger]).await?;
+        }
+    }
+    let head = "DELETE FROM follower_unit WHERE ledger = $1 AND unit IN";
+    fetch_in(conn, head, "", &[ledger.into()], &save.gone).await?;
+    let units: Vec<Vec<Value>> = save
+        .units
+        .iter()
+        .map(|unit| {
+            values![ledger, unit.unit.as_str(), unit.route.as_str(), micros(unit.due), unit.body.as_str()]
+        })
+        .collect();
+    let head = "INSERT INTO follower_unit (ledger, unit, route, due, body)";
+    let tail = "ON CONFLICT (ledger, unit) DO UPDATE SET route = excluded.route, due = excluded.due, body = excluded.body";
+    fetch_values(conn, head, tail, units).await?;
+    let cells: Vec<Vec<Value>> = save
+        .cells
+        .iter()
+        .map(|cell| {
+            let (bucket, route, word) = (micros(cell.bucket), cell.route.as_str(), cell.word.as_str());
+            values![ledger, cell.level, bucket, route, word, cell.amount, cell.print]
+        })
+        .collect();
+    let head = "INSERT INTO follower_cell (ledger, level, bucket, route, word, amount, print)";
+    let tail = "ON CONFLICT (ledger, level, bucket, route, word) DO UPDATE SET amount = excluded.amount, print = excluded.print";
+    fetch_values(conn, head, tail, cells).await?;
+    for (level, before) in &save.forget {
+        let text = "DELETE FROM follower_cell WHERE ledger = $1 AND level = $2 AND bucket < $3";
+        execute(conn, text, values![ledger, *level, micros(*before)]).await?;
+    }
+    Ok(true)
+}
+
+async fn erase(conn: &mut AnyConnection, notification_id: &str, now: DateTime<Utc>) -> Result<u64, Fault> {
+    let text = "INSERT INTO follower_erasure (digest, at) VALUES ($1, $2) ON CONFLICT (digest) DO UPDATE SET at = excluded.at";
+    execute(conn, text, values![erasure_digest(notification_id), micros(now)]).await?;
+    // From the separator to the character behind it: all destinations of this notification, and nothing else.
+    let from = format!("{notification_id}{UNIT_SEPARATOR}");
+    let until = format!("{notification_id}\u{20}");
+    let text = "DELETE FROM follower_unit WHERE unit = $1 OR (unit >= $2 AND unit < $3)";
+    execute(conn, text, values![notification_id, from, until]).await
+}

@@ -1,0 +1,218 @@
+//! What followers of ledgers keep.
+
+use crate::support::{Place, accepted, append, at, on_both, planned};
+use chrono::{DateTime, TimeDelta, Utc};
+use delivery_canary::store::{
+    Horizon, Store,
+    follower::{Followed, FollowedCell, FollowedUnit, FollowerSave, Lead, UNIT_SEPARATOR, erasure_digest},
+};
+use std::collections::BTreeSet;
+
+on_both!(
+    one_leads_and_another_takes_over,
+    who_steps_down_need_not_be_waited_for,
+    a_pass_is_written_whole,
+    who_has_lost_the_lead_writes_nothing,
+    many_units_and_cells_are_loaded_once_each,
+    beginning_anew_leaves_nothing_of_before,
+    an_erased_notification_goes_with_all_its_destinations,
+    canaries_are_known_by_their_notification_ids,
+    a_ledger_that_nobody_follows_is_forgotten,
+);
+
+fn until(seconds: i64) -> DateTime<Utc> {
+    at(seconds + 10)
+}
+
+async fn leads(store: &dyn Store, owner: &str, now: i64) -> Lead {
+    store.lead("main", owner, at(now), until(now)).await.expect("the store answers")
+}
+
+fn ours(is_new: bool) -> Lead {
+    Lead::Ours { is_new, erased: BTreeSet::new() }
+}
+
+fn unit(id: &str, body: &str) -> FollowedUnit {
+    FollowedUnit { unit: id.into(), route: "webhook/a".into(), due: at(7), body: body.into() }
+}
+
+fn cell(level: i64, bucket: i64, word: &str, amount: i64) -> FollowedCell {
+    let (route, word) = ("webhook/a".into(), word.into());
+    FollowedCell { level, bucket: at(bucket), route, word, amount, print: i64::MIN + amount }
+}
+
+async fn save(store: &dyn Store, owner: &str, now: i64, save: &FollowerSave) -> bool {
+    store.save_followed("main", owner, at(now), save).await.expect("the store answers")
+}
+
+async fn kept(store: &dyn Store) -> Followed {
+    store.followed("main").await.expect("the store answers")
+}
+
+async fn one_leads_and_another_takes_over(place: &mut Place) {
+    let (first, second) = (place.open().await, place.open().await);
+    assert_eq!(leads(&*first, "first", 0).await, ours(true));
+    assert_eq!(leads(&*second, "second", 1).await, Lead::Theirs);
+    assert_eq!(leads(&*first, "first", 9).await, ours(false), "it keeps the lead by asking in time");
+    assert_eq!(leads(&*second, "second", 18).await, Lead::Theirs);
+    assert_eq!(leads(&*second, "second", 19).await, ours(true));
+    assert_eq!(leads(&*first, "first", 20).await, Lead::Theirs);
+    assert_eq!(leads(&*first, "first", 29).await, ours(true), "what it remembers is out of date");
+}
+
+async fn who_steps_down_need_not_be_waited_for(place: &mut Place) {
+    let store = place.open().await;
+    leads(&*store, "first", 0).await;
+    store.step_down("main", "second").await.expect("the store answers");
+    assert_eq!(leads(&*store, "second", 1).await, Lead::Theirs, "nobody gives up what is another's");
+    store.step_down("main", "first").await.expect("the store answers");
+    assert_eq!(leads(&*store, "second", 1).await, ours(true));
+}
+
+async fn a_pass_is_written_whole(place: &mut Place) {
+    let store = place.open().await;
+    assert_eq!(kept(&*store).await, Followed::default());
+    leads(&*store, "first", 0).await;
+    let first = FollowerSave {
+        position: "p1".into(),
+        units: vec![unit("1", "never"), unit("2", "never")],
+        cells: vec![cell(60, 0, "delivered", 3), cell(3600, 0, "delivered", 3)],
+        ..FollowerSave::default()
+    };
+    assert!(save(&*store, "first", 1, &first).await);
+    let second = FollowerSave {
+        position: "p2".into(),
+        units: vec![unit("2", "retry"), unit("3", "never")],
+        gone: vec!["1".into(), "not there".into()],
+        cells: vec![
+            cell(60, 60, "delivered", 1),
+            cell(60, 60, "suppressed", 2),
+            cell(3600, 0, "delivered", 4),
+        ],
+        forget: vec![(60, at(60)), (3600, at(0))],
+        ..FollowerSave::default()
+    };
+    assert!(save(&*store, "first", 2, &second).await);
+    let all = kept(&*store).await;
+    assert_eq!((all.position.as_deref(), all.saved_at), (Some("p2"), Some(at(2))));
+    assert_eq!(all.units, [unit("2", "retry"), unit("3", "never")]);
+    let expected =
+        [cell(60, 60, "delivered", 1), cell(60, 60, "suppressed", 2), cell(3600, 0, "delivered", 4)];
+    assert_eq!(all.cells, expected);
+    assert_eq!(store.followed("other").await.expect("the store answers"), Followed::default());
+}
+
+async fn who_has_lost_the_lead_writes_nothing(place: &mut Place) {
+    let store = place.open().await;
+    let write =
+        FollowerSave { position: "late".into(), units: vec![unit("1", "never")], ..FollowerSave::default() };
+    assert!(!save(&*store, "first", 0, &write).await, "nobody leads");
+    leads(&*store, "first", 0).await;
+    assert!(!save(&*store, "first", 10, &write).await, "its lease has ended");
+    leads(&*store, "second", 10).await;
+    assert!(!save(&*store, "first", 11, &write).await, "another leads");
+    let all = kept(&*store).await;
+    assert_eq!((all.position, all.units), (None, vec![]));
+}
+
+async fn many_units_and_cells_are_loaded_once_each(place: &mut Place) {
+    let store = place.open().await;
+    leads(&*store, "first", 0).await;
+    // More than one query gives, and many cells in one bucket at the border.
+    let ids: BTreeSet<String> = (0..20_500).map(|n| format!("{n}")).collect();
+    let words: Vec<String> = (0..30).map(|n| format!("w{n:02}")).collect();
+    let cells: Vec<FollowedCell> = (0..700)
+        .flat_map(|bucket| words.iter().map(move |word| cell(60, bucket * 60, word, bucket + 1)))
+        .collect();
+    let write = FollowerSave {
+        position: "p".into(),
+        units: ids.iter().map(|id| unit(id, "never")).collect(),
+        cells: cells.clone(),
+        ..FollowerSave::default()
+    };
+    for part in
+        [FollowerSave { cells: vec![], ..write.clone() }, FollowerSave { units: vec![], ..write.clone() }]
+    {
+        assert!(save(&*store, "first", 1, &part).await);
+    }
+    let all = kept(&*store).await;
+    let loaded: Vec<String> = all.units.into_iter().map(|unit| unit.unit).collect();
+    assert!(loaded.iter().eq(ids.iter()), "{} units", loaded.len());
+    let mut loaded = all.cells;
+    loaded.sort_by(|a, b| (a.bucket, &a.word).cmp(&(b.bucket, &b.word)));
+    assert!(loaded == cells, "{} cells", loaded.len());
+}
+
+async fn beginning_anew_leaves_nothing_of_before(place: &mut Place) {
+    let store = place.open().await;
+    leads(&*store, "first", 0).await;
+    let first = FollowerSave {
+        position: "p1".into(),
+        units: vec![unit("1", "never")],
+        cells: vec![cell(60, 0, "delivered", 3)],
+        ..FollowerSave::default()
+    };
+    save(&*store, "first", 1, &first).await;
+    let anew = FollowerSave {
+        position: "p0".into(),
+        is_fresh: true,
+        units: vec![unit("2", "never")],
+        ..FollowerSave::default()
+    };
+    assert!(save(&*store, "first", 2, &anew).await);
+    let all = kept(&*store).await;
+    assert_eq!((all.units, all.cells), (vec![unit("2", "never")], vec![]));
+}
+
+async fn an_erased_notification_goes_with_all_its_destinations(place: &mut Place) {
+    let store = place.open().await;
+    leads(&*store, "first", 0).await;
+    let names: Vec<String> = ["a", "ab", "a!", "A", "a b"].map(Into::into).into();
+    let destinations = ["one", "two"].map(|name| format!("a{UNIT_SEPARATOR}{name}"));
+    let write = FollowerSave {
+        position: "p".into(),
+        units: names.iter().chain(&destinations).map(|id| unit(id, "never")).collect(),
+        ..FollowerSave::default()
+    };
+    save(&*store, "first", 1, &write).await;
+    assert_eq!(store.erase_followed("a", at(2)).await.expect("the store answers"), 3);
+    let left: BTreeSet<String> = kept(&*store).await.units.into_iter().map(|unit| unit.unit).collect();
+    assert_eq!(left, ["ab", "a!", "A", "a b"].map(Into::into).into());
+    let erased = BTreeSet::from([erasure_digest("a")]);
+    assert_eq!(leads(&*store, "first", 3).await, Lead::Ours { is_new: false, erased });
+    let statement = "SELECT COUNT(*) FROM follower_erasure WHERE digest LIKE '%a%' AND LENGTH(digest) <> 64";
+    assert_eq!(place.number(statement).await, 0, "only a digest stays");
+}
+
+async fn canaries_are_known_by_their_notification_ids(place: &mut Place) {
+    let store = place.open().await;
+    let plan = planned(&*store, "a", at(0)).await;
+    append(&*store, plan.canary_id, vec![accepted("n-1", at(1))], true).await;
+    let ids = ["n-1", "n-2"].map(String::from);
+    let known = store.canaries_among(&ids).await.expect("the store answers");
+    assert_eq!(known, BTreeSet::from(["n-1".to_owned()]));
+    assert_eq!(store.canaries_among(&[]).await.expect("the store answers"), BTreeSet::new());
+}
+
+async fn a_ledger_that_nobody_follows_is_forgotten(place: &mut Place) {
+    let store = place.open().await;
+    let write = FollowerSave {
+        position: "p".into(),
+        units: vec![unit("1", "never")],
+        cells: vec![cell(60, 0, "delivered", 3)],
+        ..FollowerSave::default()
+    };
+    for (ledger, now) in [("old", 0), ("new", 1_000)] {
+        store.lead(ledger, "first", at(now), until(now)).await.expect("the store answers");
+        store.save_followed(ledger, "first", at(now), &write).await.expect("the store answers");
+    }
+    store.erase_followed("x", at(0)).await.expect("the store answers");
+    store.erase_followed("y", at(1_000)).await.expect("the store answers");
+    let before = at(0) + TimeDelta::seconds(500);
+    let horizon = Horizon { canaries: before, minutes: before, hours: before };
+    store.prune(&horizon, 100).await.expect("the store answers");
+    for table in ["follower", "follower_unit", "follower_cell", "follower_erasure"] {
+        assert_eq!(place.number(&format!("SELECT COUNT(*) FROM {table}")).await, 1, "{table}");
+    }
+    assert_eq!(store.followed("new").await.expect("the store answers").units.len(), 1);
+}
