@@ -83,7 +83,6 @@ async fn trial_02_and_03_a_failure_on_the_very_first_run_has_all_its_series() {
         ("delivery_canary_verdicts", vec![ROUTE[0], ROUTE[1], ("verdict", "refused")]),
         ("delivery_canary_failure_evidence", vec![ROUTE[0], ("question", "arrives"), ROUTE[1]]),
         ("delivery_canary_consecutive_failures", ROUTE.to_vec()),
-        ("delivery_canary_stopped_at", vec![ROUTE[0], ROUTE[1], ("stage", "acceptance")]),
         ("delivery_canary_submissions_total", vec![("result", "refused"), ROUTE[1]]),
     ] {
         assert_eq!(first.value(name, &labels), Some(0.0), "{name} at the first scrape");

@@ -39,8 +39,8 @@ families! {
     CANARY_FAILURE_EVIDENCE = Gauge "delivery_canary_failure_evidence" [Route, Location, Question] in PowersOfTen;
     /// Slot of the first failure since there was no evidence of failure.
     CANARY_FAILING_SINCE = Gauge "delivery_canary_failing_since_timestamp_seconds" [Route, Location, Question] in Timestamp absent "there is no evidence of failure";
-    /// 1 for the stage at which the newest failure stopped; all are 0 when none is known.
-    CANARY_STOPPED_AT = Gauge "delivery_canary_stopped_at" [Route, Location, StoppedAt] in Flag;
+    /// 1 for the stage at which the newest failure stopped.
+    CANARY_STOPPED_AT = Gauge "delivery_canary_stopped_at" [Route, Location, StoppedAt] in Flag absent "there is no evidence of failure, and for all stages but that one";
     /// Scheduled canaries first settled within the window, by class.
     CANARY_WINDOW = Gauge "delivery_canary_window" [Route, Location, Window, Class] in Count;
     /// Scheduled canaries first settled within the last day, by verdict in force.
@@ -52,7 +52,7 @@ families! {
     /// Time that canaries which arrived took to a stage; failures never enter it.
     CANARY_STAGE = Histogram "delivery_canary_stage_seconds" [Route, Stage] in Seconds;
     /// Contradictions between API, ledger and sink found within the last day.
-    CANARY_DISAGREEMENTS = Gauge "delivery_canary_disagreements" [Route, Disagreement] in Count;
+    CANARY_DISAGREEMENTS = Gauge "delivery_canary_disagreements" [Route, Disagreement] in Count absent "no contradiction of that kind was found within the last day";
     /// Submissions by this process, by what came of them; repeats under one key count each.
     CANARY_SUBMISSIONS = Counter "delivery_canary_submissions_total" [Route, Submission] in Count;
     /// Slots that this process did not send in time, because it was down, too late, or at its cap.

@@ -93,8 +93,8 @@ impl Family {
             return 0;
         }
         let values = self.labels.iter().map(|label| match label.values() {
-            // Facts: a route has one of the words.
-            Values::Words(_) if matches!(label, Label::Channel | Label::VolumeClass) => 1,
+            // A route has one of these words at a time.
+            Values::Words(_) if matches!(label, Label::Channel | Label::VolumeClass | Label::StoppedAt) => 1,
             Values::Words(words) => words.len(),
             Values::Named(_) => 1,
         });

@@ -11,9 +11,7 @@ use crate::{
         labels::{GuardReason, ReceiptResult, Stage, SubmissionLabel},
     },
     domain::{
-        disagreement::Disagreement,
         failure_evidence::Question,
-        following::Stopped,
         pending::{AGE_BOUNDS_SECONDS, PendingState},
         verdict::{Class, Verdict},
     },
@@ -105,8 +103,8 @@ fn canaries(page: &mut Page, name: &str, location: &str, route: &RouteSnapshot) 
         page.set(&f::CANARY_FAILURE_EVIDENCE, &labels, stream.value);
         page.time(&f::CANARY_FAILING_SINCE, &labels, stream.failing_since);
     }
-    for stage in Stopped::ALL {
-        page.flag(&f::CANARY_STOPPED_AT, &[name, location, stage.word()], route.stopped_at == Some(stage));
+    if let Some(stage) = route.stopped_at {
+        page.flag(&f::CANARY_STOPPED_AT, &[name, location, stage.word()], true);
     }
     for window in CANARY_WINDOWS {
         let sums = route.windows.get(window);
@@ -121,9 +119,8 @@ fn canaries(page: &mut Page, name: &str, location: &str, route: &RouteSnapshot) 
     }
     page.count(&f::CANARY_IN_FLIGHT, &here, route.in_flight);
     page.time(&f::CANARY_OLDEST_IN_FLIGHT, &here, route.oldest_in_flight);
-    for kind in Disagreement::ALL {
-        let count = route.disagreements.get(&kind).copied().unwrap_or(0);
-        page.count(&f::CANARY_DISAGREEMENTS, &[name, kind.word()], count);
+    for (kind, count) in route.disagreements.iter().filter(|(_, count)| **count > 0) {
+        page.count(&f::CANARY_DISAGREEMENTS, &[name, kind.word()], *count);
     }
 }
 
