@@ -6,6 +6,7 @@
 //! * [`domain`]: pure. Canaries, evidence, verdicts, schedules. No I/O, no clock, no randomness.
 //! * [`simulator`]: a small notification service with faults on demand. It knows nothing of the monitor.
 //! * [`catalog`]: every metric family: name, kind, labels, help, and whether it may be absent.
+//! * [`trust`]: whom our TLS clients trust.
 //! * [`config`]: typed configuration: parse, interpolate, validate, with file, line and column.
 //! * [`store`]: the monitor's own durable state, on SQLite or PostgreSQL.
 //! * [`acceptance`]: how a canary is submitted.
@@ -30,3 +31,4 @@ pub mod monitor;
 pub mod receipt;
 pub mod simulator;
 pub mod store;
+pub mod trust;

@@ -1,6 +1,6 @@
 //! Why a submitter could not be built of its configuration.
 
-use std::path::PathBuf;
+use crate::trust::TrustError;
 
 /// A fault of an acceptance's configuration. Each names the key at fault, as it stands below `http`.
 #[derive(Debug, thiserror::Error)]
@@ -71,31 +71,10 @@ pub enum BuildError {
          told from a request that may have left"
     )]
     Timeouts,
-    /// A file of certificates that cannot be read.
-    #[error("`ca_file`: {path} cannot be read: {source}", path = path.display())]
-    CaFileUnreadable {
-        /// The file.
-        path: PathBuf,
-        /// Why.
-        source: rustls_pki_types::pem::Error,
-    },
-    /// A file without certificates.
-    #[error("`ca_file`: {path} holds no certificate: it must have at least one `BEGIN CERTIFICATE` block", path = path.display())]
-    CaFileEmpty {
-        /// The file.
-        path: PathBuf,
-    },
-    /// A certificate that cannot be trusted.
-    #[error("`ca_file`: certificate {number} of {path} cannot be used: {source}", path = path.display())]
-    CaFileCertificate {
-        /// The file.
-        path: PathBuf,
-        /// Which, from 1.
-        number: usize,
-        /// Why.
-        source: rustls::Error,
-    },
-    /// The TLS or HTTP client could not be made.
+    /// Certificates that cannot be trusted.
+    #[error(transparent)]
+    Trust(#[from] TrustError),
+    /// The HTTP client could not be made.
     #[error("the HTTP client cannot be made: {fault}")]
     Client {
         /// Why.

@@ -15,7 +15,6 @@ pub mod self_receipt;
 pub mod sender;
 pub mod stats;
 pub mod token;
-mod trust;
 pub mod webhook;
 
 /// A canary that arrived at a sink of ours, its token verified and its content checked.

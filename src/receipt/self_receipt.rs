@@ -6,9 +6,8 @@
 use super::{
     public_url::{PublicUrl, PublicUrlError},
     token::TokenSigner,
-    trust,
 };
-use crate::config::receipt::WebhookReceiver as Settings;
+use crate::{config::receipt::WebhookReceiver as Settings, trust};
 use chrono::{TimeDelta, Utc};
 use reqwest::{Client, StatusCode, redirect};
 use std::{error::Error as StdError, fmt, io, time::Duration};
@@ -114,10 +113,12 @@ impl SelfReceipt {
     /// Of the receiver of this name, whose tokens this signer makes. Reads the system's certificates and `ca_file`.
     pub fn new(receiver: &str, settings: &Settings, signer: TokenSigner) -> Result<Self, SelfReceiptError> {
         let trust_error = |fault| SelfReceiptError::Trust { receiver: receiver.to_owned(), fault };
+        let tls = trust::client_config(settings.ca_file.as_deref())
+            .map_err(|error| trust_error(error.to_string()))?;
         // The next message must not wait for this one.
         let limit = settings.request_timeout.get().min(settings.self_receipt_every.get());
         let client = Client::builder()
-            .tls_backend_preconfigured(trust::client(settings.ca_file.as_deref()).map_err(trust_error)?)
+            .tls_backend_preconfigured(tls)
             .no_proxy()
             .redirect(redirect::Policy::none())
             // A connection that is still open would prove neither the name nor the certificate nor the ingress of now.
