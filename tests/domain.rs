@@ -262,9 +262,22 @@ proptest! {
             if judgement.class == Class::Good {
                 prop_assert!(canary.sink.intact_at().is_some_and(|at| at <= canary.deadline()));
             }
-            if judgement.verdict != Verdict::OnTime && judgement.verdict != Verdict::Late {
+            if !matches!(judgement.verdict, Verdict::OnTime | Verdict::Late | Verdict::Refused) {
                 prop_assert!(now >= canary.settles_at(), "judged before its time: {judgement:?}");
             }
+        }
+    }
+
+    #[test]
+    fn a_refused_one_has_the_same_verdict_at_once_and_after_all_the_waiting((events, _, now) in histories()) {
+        let canary = Canary::fold(plan(), &events);
+        let verdict_at = |at| canary.judge(at).map(|judgement| judgement.verdict);
+        let (early, late) = (verdict_at(instant(now).min(canary.settles_at())), verdict_at(canary.settles_at()));
+        if canary.acceptance.state() == AcceptanceState::Refused && canary.sink.receipts.is_empty() {
+            prop_assert_eq!(early, Some(Verdict::Refused));
+        }
+        if early == Some(Verdict::Refused) {
+            prop_assert_eq!(late, early);
         }
     }
 
@@ -373,4 +386,49 @@ fn a_key_is_of_route_location_kind_and_instant_and_of_nothing_else() {
         }
     }
     assert_eq!(keys.len(), 2 * 2 * 6 * 2);
+}
+
+#[test]
+fn a_refusal_is_settled_at_once_and_a_receipt_corrects_it() {
+    let refused = Event::Submitted(Submission {
+        started_at: instant(0),
+        ended_at: instant(1),
+        status: Some(422),
+        result: SubmissionResult::Refused { reason: RefusalReason::Status },
+    });
+    let now = instant(2);
+    let mut canary = Canary::fold(plan(), [&refused]);
+    assert!(
+        next_look(&canary, now).unwrap() < instant(3),
+        "it is looked at without waiting for its deadline"
+    );
+    let judgement = canary.judge(now).unwrap();
+    assert_eq!(judgement.verdict, Verdict::Refused);
+    canary.apply(&Event::Settled(judgement));
+    assert!(
+        next_look(&canary, now).is_some_and(|at| at < canary.followed_until()),
+        "it is followed all the same"
+    );
+    let arrived = Event::Received(Receipt {
+        at: instant(50),
+        content: Content::Intact,
+        digest: String::new(),
+        message: None,
+        correlated: None,
+        arrival_id: "1".into(),
+    });
+    canary.apply(&arrived);
+    assert_eq!(
+        canary.judge(instant(51)).unwrap().verdict,
+        Verdict::OnTime,
+        "lines 1 to 3 come before line 4"
+    );
+    // What our own guard stopped was no answer of the service's.
+    let guarded = Event::Submitted(Submission {
+        started_at: instant(0),
+        ended_at: instant(1),
+        status: None,
+        result: SubmissionResult::Refused { reason: RefusalReason::Guard },
+    });
+    assert_eq!(Canary::fold(plan(), [&guarded]).judge(now), None);
 }

@@ -286,13 +286,19 @@ impl Canary {
 
     /// The verdict at `now`, or nothing while it is not due.
     ///
-    /// Before the settlement only what no later evidence can overturn is a verdict: an intact arrival.
+    /// Before that only what no waiting can change is a verdict: an intact arrival, and a definite refusal. It is asked
+    /// of a canary whose submissions are over; a receipt that comes after a refusal all the same corrects the verdict.
     pub fn judge(&self, now: DateTime<Utc>) -> Option<Judgement> {
-        if now < self.settles_at() && self.sink.intact_at().is_none() {
+        if now < self.settles_at() && self.sink.intact_at().is_none() && !self.is_turned_away() {
             return None;
         }
         let verdict = verdict(&self.views(now));
         Some(Judgement { at: now, verdict, class: verdict.class(self.plan.expected_end) })
+    }
+
+    /// Whether it was definitely refused, and nothing of it has arrived.
+    pub fn is_turned_away(&self) -> bool {
+        self.acceptance.state() == AcceptanceState::Refused && self.sink.receipts.is_empty()
     }
 
     /// The first judgement: by its time the canary belongs to a window.

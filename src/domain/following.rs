@@ -81,7 +81,7 @@ pub fn stopped_at(canary: &Canary, verdict: Verdict, now: DateTime<Utc>) -> Opti
 ///
 /// The times of attempts stand in the ledger, so early looks would only cost: before the settlement the ledger is asked only
 /// to resolve an acceptance that is not known, at growing distances; then once at the settlement, and while anything is
-/// open, hourly at most, until following is over.
+/// open, hourly at most, until following is over. A definite refusal is settled at once.
 pub fn next_look(canary: &Canary, now: DateTime<Utc>) -> Option<DateTime<Utc>> {
     let settled = canary.settlement().is_some();
     if settled && canary.is_complete() {
@@ -89,6 +89,9 @@ pub fn next_look(canary: &Canary, now: DateTime<Utc>) -> Option<DateTime<Utc>> {
     }
     let age = (now - canary.due_from()).max(TimeDelta::seconds(1));
     let wants_ledger = canary.plan.has_ledger && !canary.plan.kind.is_control();
+    if !settled && canary.is_turned_away() {
+        return Some(now + TimeDelta::milliseconds(1));
+    }
     if !settled {
         let pause = age.clamp(TimeDelta::seconds(1), TimeDelta::seconds(30));
         let judged = canary.settles_at().max(now + TimeDelta::milliseconds(200));
