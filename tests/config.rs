@@ -4,6 +4,8 @@
 mod cases;
 #[path = "config/generated.rs"]
 mod generated;
+#[path = "config/guard.rs"]
+mod guard;
 #[path = "config/hostile.rs"]
 mod hostile;
 #[path = "config/reload.rs"]
@@ -64,7 +66,7 @@ fn what_is_missing_is_named_with_its_place() {
     let faults = config::load(Path::new("config/minimal.yaml"), &|_| None).unwrap_err();
     assert_eq!(
         faults.to_string(),
-        "config/minimal.yaml:23:11: the environment has no variable `TOKEN_SECRET`\n    \
+        "config/minimal.yaml:36:11: the environment has no variable `TOKEN_SECRET`\n    \
          hint: set it, or give a default: `${TOKEN_SECRET:-default}`\n1 fault"
     );
 }

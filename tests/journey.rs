@@ -110,7 +110,15 @@ async fn canaries_go_the_whole_way_over_postgresql() {
     let place = world.configure("monitor");
     let mut monitor = place.serve();
     until_verdict(&place, "on_time", 3.0);
+    let warns = || {
+        let sent = place.command(&["canary", "send", "receipts", "--no-wait"]);
+        assert!(sent.status.success(), "{sent:?}");
+        String::from_utf8_lossy(&sent.stderr).contains("nobody seems to serve")
+    };
+    assert!(!warns(), "somebody serves");
     assert_eq!(monitor.terminate(), Some(0));
+    // Here only the messages to ourselves tell, so it takes until the last one is old.
+    until("a warning that nobody serves", 60, || if warns() { Ok(()) } else { Err("none".into()) });
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -172,4 +180,26 @@ async fn each_fault_comes_to_its_verdict_and_names_its_stage() {
         }
         assert_eq!(verdicts(place, "on_time"), 0.0, "{fault}");
     }
+}
+
+/// What a newcomer tries first: the least configuration, against the service that is there.
+#[tokio::test(flavor = "multi_thread")]
+async fn the_least_configuration_works_against_the_simulated_service() {
+    let world = World::new(Shape::default()).await;
+    let place = world.configure("minimal");
+    let text = include_str!("../config/minimal.yaml")
+        .replace("127.0.0.1:9471", &world.simulator.addresses().acceptance.to_string())
+        .replace("127.0.0.1:9474", &place.metrics.to_string())
+        .replace("127.0.0.1:9475", &place.health.to_string())
+        .replace("127.0.0.1:9476", &place.receipts.to_string())
+        .replace("${TOKEN_SECRET}", "0123456789abcdef0123456789abcdef");
+    std::fs::write(&place.config, text).unwrap();
+    let _monitor = place.serve();
+    until("the monitor to be ready", 30, || match place.probe("/ready") {
+        Some(200) => Ok(()),
+        seen => Err(format!("{seen:?}; log:\n{}", place.log())),
+    });
+    let sent = place.command(&["canary", "send", "webhook/receipts", "--json"]);
+    let canary: Value = serde_json::from_slice(&sent.stdout).unwrap_or_else(|_| panic!("{sent:?}"));
+    assert_eq!(canary["verdict"], "on_time", "{canary}");
 }

@@ -102,6 +102,16 @@ async fn a_customers_address_never_leaves_and_is_counted() {
         if seen.is_some_and(|n| n >= 1.0) { Ok(()) } else { Err(format!("{seen:?}; log:\n{}", place.log())) }
     });
     assert_eq!(world.simulator.totals().submissions, 0, "nothing has left");
+    assert!(
+        place.log().contains("list it in the route's `recipients`"),
+        "the log says what to change: {}",
+        place.log()
+    );
+    let checked = place.command(&["check"]);
+    let faults = String::from_utf8_lossy(&checked.stderr).into_owned();
+    assert_eq!(checked.status.code(), Some(78), "{checked:?}");
+    assert!(faults.contains("monitor.yaml:") && faults.contains("{{ recipient }}"), "{faults}");
+    assert!(!faults.contains("somebody@example.test"), "{faults}");
     assert!(!place.log().contains("somebody@example.test") && !place.log().contains(RECIPIENT));
     // That nothing arrives is then the monitor's doing, and says nothing of the service.
     until_settled(&place, "scheduled", "undetermined", 1);
@@ -122,6 +132,7 @@ async fn the_hourly_cap_holds_over_a_restart() {
     for _ in 0..2 {
         let sent = send();
         assert!(sent.status.success(), "{sent:?}");
+        assert!(String::from_utf8_lossy(&sent.stderr).contains("nobody seems to serve"), "{sent:?}");
     }
     let mut monitor = place.serve();
     until("the monitor to be ready", 30, || match place.probe("/ready") {
@@ -164,11 +175,17 @@ async fn a_canary_by_hand_waits_explains_and_can_be_erased() {
     });
     let sent = place.command(&["canary", "send", "receipts", "--json"]);
     assert!(sent.status.success(), "{sent:?}");
+    assert!(!String::from_utf8_lossy(&sent.stderr).contains("nobody seems to serve"), "{sent:?}");
     let canary: Value = serde_json::from_slice(&sent.stdout).expect("JSON");
     assert_eq!(canary["verdict"], "on_time");
     let id = canary["canary_id"].as_str().unwrap();
     let erased = place.command(&["canary", "erase", id, "--owner", "test"]);
     assert!(erased.status.success(), "{erased:?}");
+    let again = place.command(&["canary", "erase", id, "--owner", "test"]);
+    assert!(
+        again.status.success() && String::from_utf8_lossy(&again.stdout).contains("erased before"),
+        "{again:?}"
+    );
     let shown = place.command(&["canary", "show", id, "--json"]);
     let text = String::from_utf8(shown.stdout).unwrap();
     let notification = canary["notification_ids"][0].as_str().unwrap();
@@ -180,9 +197,85 @@ async fn a_canary_by_hand_waits_explains_and_can_be_erased() {
     assert_eq!(nowhere.status.code(), Some(4), "{nowhere:?}");
     let for_ever = place.command(&["pause", "--for", "100000d", "--owner", "test", "--reason", "for ever"]);
     assert!(
-        !for_ever.status.success() && String::from_utf8_lossy(&for_ever.stderr).contains("30d"),
+        for_ever.status.code() == Some(2) && String::from_utf8_lossy(&for_ever.stderr).contains("30d"),
         "{for_ever:?}"
     );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_written_wrongly_is_refused_as_usage_and_the_right_way_is_shown() {
+    let world = World::new(Shape::default()).await;
+    let place = world.configure("monitor");
+    for (arguments, words) in [
+        (vec!["canary", "list", "--limit", "0"], "such as 20"),
+        (vec!["canary", "list", "--limit", "-1"], "such as 20"),
+        (vec!["canary", "list", "--from", "nonsense"], "such as 2026-11-29T10:00:00Z"),
+        (vec!["canary", "list", "--verdict", "fine"], "on_time"),
+        (vec!["canary", "show", "nonsense"], "looks like"),
+        (vec!["canary", "erase", "nonsense", "--owner", "test"], "looks like"),
+        (vec!["pause", "--for", "0s", "--owner", "test", "--reason", "none"], "such as 30m"),
+        (vec!["pause", "--for", "5m", "--owner", " ", "--reason", "none"], "--owner NAME"),
+        (vec!["schedule", "next", "--expression", "nonsense"], "--expression"),
+        (vec!["schedule", "next", "--count", "0"], "--count"),
+        (vec!["schedule", "next", "--after", "nonsense"], "2026-11-29T10:00:00"),
+        (vec!["schedule", "next", "--expression", "@hourly", "--zone", "Nowhere"], "--zone"),
+    ] {
+        let output = place.command(&arguments);
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(output.status.code(), Some(2), "{arguments:?}: {said}");
+        assert!(said.contains(words), "{arguments:?}: {said}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_second_process_on_one_sqlite_file_is_refused_and_commands_are_not() {
+    let world = World::new(Shape::default()).await;
+    let (one, other) = (world.configure("one"), world.configure("other"));
+    let ready = |place: &Place| {
+        until("the monitor to be ready", 30, || match place.probe("/ready") {
+            Some(200) => Ok(()),
+            seen => Err(format!("{seen:?}; log:\n{}", place.log())),
+        });
+    };
+    let mut first = one.serve();
+    ready(&one);
+    let mut second = other.serve();
+    until("the second one to give up", 30, || match second.exit_code() {
+        Some(75) => Ok(()),
+        seen => Err(format!("{seen:?}; log:\n{}", other.log())),
+    });
+    for words in ["monitor.db", "another process serves", "PostgreSQL"] {
+        assert!(other.log().contains(words), "`{words}` is not in:\n{}", other.log());
+    }
+    for arguments in [
+        vec!["canary", "list"],
+        vec!["canary", "send", "receipts", "--no-wait"],
+        vec!["pause", "--for", "1m", "--owner", "test", "--reason", "beside"],
+        vec!["check", "--online"],
+    ] {
+        let output = one.command(&arguments);
+        assert!(output.status.success(), "{arguments:?}: {output:?}");
+    }
+    first.kill();
+    let _third = other.serve();
+    ready(&other);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_definite_refusal_is_settled_long_before_its_deadline() {
+    let shape = Shape { deadline: "10m", settle: "10m", follow_for: "2h", ..Shape::default() };
+    let world = World::new(shape).await;
+    world.simulator.fault_on(Fault::ErrorIn200).await.unwrap();
+    let place = world.configure("monitor");
+    let _monitor = place.serve();
+    until_settled(&place, "scheduled", "refused", 1);
+    world.simulator.reset().await.unwrap();
+    world.simulator.fault_on(Fault::AcceptanceDown).await.unwrap();
+    let sent = place.command(&["canary", "send", "receipts", "--json"]);
+    let canary: Value = serde_json::from_slice(&sent.stdout).unwrap_or_else(|_| panic!("{sent:?}"));
+    assert_eq!(canary["verdict"], "refused", "{canary}");
+    let tries = canary["timeline"].as_array().unwrap().iter().filter(|e| e["event"] == "submitted").count();
+    assert_eq!(tries, 3, "only after the last try: {canary}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -7,11 +7,11 @@ use super::{
     guard::GuardReason,
     prepare::{Prepared, Preparer, Stop},
     probe::{self, Target},
-    tls,
 };
 use crate::{
     config::acceptance::{HttpAcceptance, Idempotency, Method},
     domain::evidence::{RefusalReason, Submission, SubmissionResult},
+    trust,
 };
 use async_trait::async_trait;
 use chrono::{DateTime, TimeDelta, Utc};
@@ -43,7 +43,8 @@ impl HttpSubmitter {
         }
         let preparer = Preparer::new(config)?;
         let rules = AnswerRules::new(config)?;
-        let tls = tls::client_config(config.ca_file.as_deref())?;
+        let mut tls = trust::client_config(config.ca_file.as_deref())?;
+        tls.alpn_protocols = vec![b"http/1.1".to_vec()];
         let client = reqwest::Client::builder()
             .tls_backend_preconfigured(tls.clone())
             .no_proxy()
@@ -111,6 +112,7 @@ impl HttpSubmitter {
             reason = stop.reason.word(),
             key = stop.key,
             fault = stop.fault,
+            hint = stop.hint(),
             "the guard stopped a request before it left",
         );
         (self.on_stop)(&request.plan.route, stop.reason);

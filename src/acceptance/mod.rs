@@ -3,7 +3,8 @@
 //! * [`guard`]: pure. Whether a request names anybody who is not on the route's allow-list.
 //! * `template`: the request's parts, compiled once.
 //! * `classify`: pure. What an answer means.
-//! * `tls`, `probe`: trust, and a connection that sends no request.
+//! * `prepare`: a finished request, or why the guard stops it.
+//! * `probe`: a connection that sends no request.
 //! * [`http`]: the submitter that joins them.
 
 mod classify;
@@ -12,10 +13,12 @@ pub mod guard;
 pub mod http;
 mod prepare;
 mod probe;
+mod rehearsal;
 mod template;
-mod tls;
 
 pub use error::BuildError;
+pub use prepare::Stop;
+pub use rehearsal::Rehearsal;
 
 use crate::{
     config::acceptance::Acceptance,

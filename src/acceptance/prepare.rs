@@ -54,14 +54,29 @@ pub(super) struct Prepared {
 }
 
 /// A request that may not leave.
-#[derive(Debug)]
-pub(super) struct Stop {
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Stop {
     /// Why.
     pub reason: GuardReason,
     /// The key of the configuration whose part is at fault.
     pub key: String,
     /// What kind of fault, without anything of the request.
     pub fault: String,
+}
+
+impl Stop {
+    /// What to change.
+    pub fn hint(&self) -> &'static str {
+        match self.reason {
+            GuardReason::MailAddress | GuardReason::PhoneNumber => {
+                "write `{{ recipient }}` in its place, or list it in the route's `recipients`, after the first one; \
+                 `delivery-canary check` says where it stands"
+            }
+            GuardReason::Template => {
+                "`delivery-canary check` says where; docs/acceptance.md has the rules of templates and of the guard"
+            }
+        }
+    }
 }
 
 impl Preparer {
@@ -122,39 +137,77 @@ impl Preparer {
 
     /// The request of a submission that begins at `now`.
     pub fn prepare(&self, request: &Request, now: DateTime<Utc>) -> Result<Prepared, Stop> {
+        let parts = Parts::new(self, request, now);
+        parts.recipient()?;
+        Ok(Prepared { url: parts.url()?, body: parts.body()?, headers: parts.headers()? })
+    }
+
+    /// All that would stop this submission, a part each.
+    pub fn stops(&self, request: &Request, now: DateTime<Utc>) -> Vec<Stop> {
+        let parts = Parts::new(self, request, now);
+        let found = [parts.recipient().err(), parts.url().err(), parts.body().err(), parts.headers().err()];
+        found.into_iter().flatten().collect()
+    }
+}
+
+/// One request in the making, with the guard that looks through each of its parts.
+struct Parts<'a> {
+    preparer: &'a Preparer,
+    request: &'a Request,
+    variables: Variables,
+    guard: Guard,
+}
+
+impl<'a> Parts<'a> {
+    fn new(preparer: &'a Preparer, request: &'a Request, now: DateTime<Utc>) -> Self {
         let variables = Variables::new(request, now);
         let guard = Guard::new(&request.allowed, variables.random_texts());
-        guard
-            .recipient(&request.recipient)
-            .map_err(|reason| stop(reason, "recipients", "not on the allow-list"))?;
+        Self { preparer, request, variables, guard }
+    }
 
-        let rendered_url = self.templates.render("url", &variables)?;
+    fn recipient(&self) -> Result<(), Stop> {
+        let checked = self.guard.recipient(&self.request.recipient);
+        checked.map_err(|reason| stop(reason, "recipients", "not on the allow-list"))
+    }
+
+    fn url(&self) -> Result<Url, Stop> {
+        let rendered_url = self.preparer.templates.render("url", &self.variables)?;
         let url = Url::parse(&rendered_url).map_err(|_| unfit("url", "it renders to no address"))?;
-        if url.origin() != self.origin.origin() || !url.username().is_empty() || url.password().is_some() {
+        if url.origin() != self.preparer.origin.origin()
+            || !url.username().is_empty()
+            || url.password().is_some()
+        {
             return Err(unfit("url", "it renders to another host"));
         }
         // Reading an address drops tabs and line breaks: both forms are looked through.
         for text in [rendered_url.as_str(), url.as_str()] {
-            guard.text(text).map_err(|reason| foreign(reason, "url"))?;
+            self.guard.text(text).map_err(|reason| foreign(reason, "url"))?;
         }
+        Ok(url)
+    }
 
-        let body = self.templates.render("body", &variables)?;
-        guard.body(&body).map_err(|reason| foreign(reason, "body"))?;
+    fn body(&self) -> Result<String, Stop> {
+        let body = self.preparer.templates.render("body", &self.variables)?;
+        self.guard.body(&body).map_err(|reason| foreign(reason, "body"))?;
+        Ok(body)
+    }
 
-        let mut headers = self.fixed.clone();
-        for (name, key) in &self.rendered {
-            let text = self.templates.render(key, &variables)?;
+    fn headers(&self) -> Result<HeaderMap, Stop> {
+        let mut headers = self.preparer.fixed.clone();
+        for (name, key) in &self.preparer.rendered {
+            let text = self.preparer.templates.render(key, &self.variables)?;
             headers.insert(name, header_value(&text, key)?);
         }
-        headers.insert("traceparent", header_value(&request.plan.traceparent, "traceparent")?);
-        if let Some(name) = &self.key_header {
-            headers.insert(name, header_value(request.plan.key.as_str(), "idempotency")?);
+        let plan = &self.request.plan;
+        headers.insert("traceparent", header_value(&plan.traceparent, "traceparent")?);
+        if let Some(name) = &self.preparer.key_header {
+            headers.insert(name, header_value(plan.key.as_str(), "idempotency")?);
         }
         for (name, value) in &headers {
             let text = String::from_utf8_lossy(value.as_bytes());
-            guard.text(&text).map_err(|reason| foreign(reason, &format!("headers.{name}")))?;
+            self.guard.text(&text).map_err(|reason| foreign(reason, &format!("headers.{name}")))?;
         }
-        Ok(Prepared { url, headers, body })
+        Ok(headers)
     }
 }
 

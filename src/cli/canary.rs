@@ -1,6 +1,6 @@
 //! `canary list`, `show`, `send` and `erase`.
 
-use super::{ConfigFile, Outcome, explain, send, wiring};
+use super::{ConfigFile, Outcome, WrongUsage, explain, send, wiring};
 use crate::{
     domain::{
         route::{CanaryId, NotificationId},
@@ -8,7 +8,7 @@ use crate::{
     },
     store::{ErasureTarget, Filter, Operation, Stored},
 };
-use anyhow::{Result, bail};
+use anyhow::Result;
 use chrono::{DateTime, Utc};
 use clap::{Args, Subcommand};
 use std::time::Duration;
@@ -38,16 +38,16 @@ struct ListArgs {
     #[arg(long)]
     route: Option<String>,
     /// Only with this verdict
-    #[arg(long)]
-    verdict: Option<String>,
+    #[arg(long, value_parser = verdict)]
+    verdict: Option<Verdict>,
     /// Only with a slot at or after this time (RFC 3339)
-    #[arg(long)]
+    #[arg(long, value_parser = instant)]
     from: Option<DateTime<Utc>>,
     /// Only with a slot before this time (RFC 3339)
-    #[arg(long)]
+    #[arg(long, value_parser = instant)]
     until: Option<DateTime<Utc>>,
     /// At most so many
-    #[arg(long, default_value_t = 20)]
+    #[arg(long, default_value_t = 20, value_parser = at_least_one, allow_negative_numbers = true)]
     limit: u32,
     /// Print JSON, an object a line
     #[arg(long)]
@@ -110,17 +110,9 @@ pub async fn run(command: CanaryCommand) -> Result<Outcome> {
 
 async fn list(args: ListArgs) -> Result<Outcome> {
     let opened = wiring::open_store(&args.config).await?;
-    let verdict = match &args.verdict {
-        None => None,
-        Some(word) => match Verdict::from_word(word) {
-            Some(verdict) => Some(verdict),
-            None => {
-                bail!("`{word}` is no verdict; write one of {}", Verdict::ALL.map(Verdict::word).join(", "))
-            }
-        },
-    };
     let route = args.route.as_deref().map(|name| opened.route(name)).transpose()?;
-    let filter = Filter { route, verdict, from: args.from, until: args.until, limit: args.limit };
+    let filter =
+        Filter { route, verdict: args.verdict, from: args.from, until: args.until, limit: args.limit };
     let found = opened.store.list(&filter).await?;
     if args.json {
         for stored in &found {
@@ -167,6 +159,12 @@ async fn send_one(args: SendArgs) -> Result<Outcome> {
     let route = monitor.route(&args.route)?;
     let sent = send::manual(&monitor, &route, &args.owner).await?;
     eprintln!("sent canary {sent} on {route}");
+    if send::nobody_serves(&monitor, &route).await? {
+        eprintln!(
+            "warning: nobody seems to serve on this store, so no arrival can be taken and nobody will follow this canary; \
+             start `delivery-canary serve` on the same configuration"
+        );
+    }
     if args.no_wait {
         println!("{sent}");
         return Ok(Outcome::Done);
@@ -183,12 +181,18 @@ async fn send_one(args: SendArgs) -> Result<Outcome> {
 }
 
 async fn erase(args: EraseArgs) -> Result<Outcome> {
-    let opened = wiring::open_store(&args.config).await?;
     let target = if args.notification {
         ErasureTarget::Notification(NotificationId::from_text(args.id.clone()))
     } else {
         ErasureTarget::Canary(parse_id(&args.id)?)
     };
+    let opened = wiring::open_store(&args.config).await?;
+    if let ErasureTarget::Canary(id) = &target
+        && opened.store.canary(*id).await?.is_some_and(|(stored, _)| stored.erased)
+    {
+        println!("it was erased before; its verdict is in the sums");
+        return Ok(Outcome::Done);
+    }
     // The record of the erasure must not bring the erased id back.
     let on = if args.notification { "a notification".to_owned() } else { args.id.clone() };
     let operation = Operation { at: Utc::now(), who: args.owner, what: "erase".into(), on };
@@ -196,14 +200,32 @@ async fn erase(args: EraseArgs) -> Result<Outcome> {
         println!("erased; the verdict stays in the sums");
         Ok(Outcome::Done)
     } else {
-        eprintln!("nothing is kept under that id");
+        let hint = if args.notification { "; if it was erased before, this id went with it" } else { "" };
+        eprintln!("nothing is kept under that id{hint}");
         Ok(Outcome::NotFound)
     }
 }
 
-fn parse_id(text: &str) -> Result<CanaryId> {
+fn parse_id(text: &str) -> Result<CanaryId, WrongUsage> {
+    let wrong = |_| {
+        WrongUsage(format!("`{text}` is no canary id; it looks like 0192f1c2-7f4e-7abc-8def-0123456789ab"))
+    };
+    text.parse().map(CanaryId).map_err(wrong)
+}
+
+fn verdict(word: &str) -> Result<Verdict, String> {
+    let known = || format!("write one of {}", Verdict::ALL.map(Verdict::word).join(", "));
+    Verdict::from_word(word).ok_or_else(known)
+}
+
+fn instant(text: &str) -> Result<DateTime<Utc>, String> {
+    let wrong = |_| "write a time with its offset, such as 2026-11-29T10:00:00Z or 2026-11-29T11:00:00+01:00";
+    Ok(DateTime::parse_from_rfc3339(text.trim()).map_err(wrong)?.to_utc())
+}
+
+fn at_least_one(text: &str) -> Result<u32, String> {
     match text.parse() {
-        Ok(id) => Ok(CanaryId(id)),
-        Err(_) => bail!("`{text}` is no canary id; it looks like 0192f1c2-7f4e-7abc-8def-0123456789ab"),
+        Ok(0) | Err(_) => Err(format!("write a whole number from 1 to {}, such as 20", u32::MAX)),
+        Ok(limit) => Ok(limit),
     }
 }

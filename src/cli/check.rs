@@ -6,8 +6,9 @@ use super::{
     ConfigFile, Outcome,
     wiring::{ConfigurationAtFault, environment},
 };
-use crate::config::{
-    Faults, Loaded, Route, load_at, model::StoreConfig, scalar::Span, validate::capacity::Need,
+use crate::{
+    config::{Faults, Loaded, Route, load_at, model::StoreConfig, scalar::Span, validate::capacity::Need},
+    monitor::active,
 };
 use chrono::{DateTime, SecondsFormat, TimeDelta, Utc};
 use clap::Args;
@@ -86,6 +87,8 @@ pub struct RouteSummary {
     pub route: String,
     /// The next slot; none only in a far future.
     pub next_slot: Option<DateTime<Utc>>,
+    /// When its canary is sent: the slot and the route's own offset.
+    pub next_canary: Option<DateTime<Utc>>,
     /// Canaries by schedule in the 24 hours after now.
     pub scheduled_a_day: u64,
     /// The most canaries of all kinds in one hour.
@@ -134,7 +137,12 @@ pub fn run_offline(
     now: DateTime<Utc>,
     json: bool,
 ) -> Result<String, String> {
-    match load_at(path, location, env) {
+    let loaded =
+        load_at(path, location, env).and_then(|loaded| match super::rehearsal::faults(&loaded, now) {
+            none if none.is_empty() => Ok(loaded),
+            faults => Err(Faults::new(faults)),
+        });
+    match loaded {
         Ok(loaded) => {
             let mut summary = summarise(&loaded, now);
             summary.warnings.extend(folders(&loaded));
@@ -156,10 +164,15 @@ pub fn summarise(loaded: &Loaded, now: DateTime<Utc>) -> Summary {
 
 fn summarise_route(route: &Route, now: DateTime<Utc>) -> RouteSummary {
     let schedule = route.schedule.schedule().ok();
+    let offset = active::offset_of(&route.schedule, &route.full_name()).ok();
+    let offset = offset.and_then(|offset| TimeDelta::from_std(offset).ok()).unwrap_or_default();
+    // The next to be sent may be of a slot that has begun already.
+    let next_slot = schedule.as_ref().and_then(|schedule| schedule.next_after(now - offset));
     let day = now.checked_add_signed(TimeDelta::days(1)).unwrap_or(now);
     RouteSummary {
         route: route.full_name().to_string(),
-        next_slot: schedule.as_ref().and_then(|schedule| schedule.next_after(now)),
+        next_slot,
+        next_canary: next_slot.and_then(|slot| slot.checked_add_signed(offset)),
         scheduled_a_day: schedule.map_or(0, |schedule| schedule.count_between(now, day).slots),
         needed_an_hour: Need::of(route).map_or(0, Need::total),
         hourly_cap: route.hourly_cap,
@@ -187,23 +200,27 @@ impl fmt::Display for Summary {
         let wide = self.routes.iter().map(|route| route.route.len()).max().unwrap_or(0).max(5);
         writeln!(
             f,
-            "{:wide$}  {:20}  {:>7}  {:>10}  {:>9}",
-            "route", "next slot", "a day", "need/cap h", "settled"
+            "{:wide$}  {:24}  {:>7}  {:>10}  {:>9}",
+            "route", "next canary", "a day", "need/cap h", "settled"
         )?;
         for route in &self.routes {
             let next = route
-                .next_slot
-                .map_or_else(|| "never".into(), |at| at.to_rfc3339_opts(SecondsFormat::Secs, true));
+                .next_canary
+                .map_or_else(|| "never".into(), |at| at.to_rfc3339_opts(SecondsFormat::Millis, true));
             let need = format!("{}/{}", route.needed_an_hour, route.hourly_cap);
             let settled = route.settled_after.to_string();
             writeln!(
                 f,
-                "{:wide$}  {next:20}  {:>7}  {need:>10}  {settled:>9}",
+                "{:wide$}  {next:24}  {:>7}  {need:>10}  {settled:>9}",
                 route.route, route.scheduled_a_day
             )?;
         }
         let a_day: u64 = self.routes.iter().map(|route| route.scheduled_a_day).sum();
         writeln!(f, "{} routes, {a_day} canaries a day by schedule", self.routes.len())?;
+        writeln!(
+            f,
+            "a canary is sent at its slot and the route's own offset, so that routes don't all send at once"
+        )?;
         self.warnings.iter().try_for_each(|warning| writeln!(f, "warning: {warning}"))
     }
 }

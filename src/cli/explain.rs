@@ -109,6 +109,9 @@ pub fn says(event: &Event) -> String {
                 SubmissionResult::Accepted { notification_id: None } => {
                     format!("acceptance: accepted, without an id{status}")
                 }
+                SubmissionResult::Refused { reason: RefusalReason::Guard } => {
+                    "acceptance: nothing left; the guard stopped it, `delivery-canary check` says where and what to change".to_owned()
+                }
                 SubmissionResult::Refused { reason } => {
                     format!("acceptance: refused, {}{status}", word(reason))
                 }
@@ -171,6 +174,11 @@ pub fn why(canary: &Canary, now: DateTime<Utc>) -> String {
         Verdict::Late => format!("it arrived whole, after its deadline of {deadline}s"),
         Verdict::Malformed => "it arrived, and its content was not as expected".to_owned(),
         Verdict::Refused => refused(canary),
+        Verdict::Undetermined if canary.acceptance.refusal() == Some(RefusalReason::Guard) => {
+            "our own guard stopped the request before it left: it names somebody who is not among the route's recipients, or can't \
+             be made of its template; `delivery-canary check` says where and what to change"
+                .to_owned()
+        }
         Verdict::Undetermined => {
             "nothing arrived, and nothing proves that it could have: the monitor was blind, which says nothing of the service".to_owned()
         }

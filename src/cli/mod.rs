@@ -7,6 +7,7 @@ pub mod demo;
 pub mod explain;
 pub mod pause;
 pub mod preview;
+pub mod rehearsal;
 pub mod schedule_next;
 pub mod schema;
 pub mod send;
@@ -17,12 +18,14 @@ use anyhow::Result;
 use clap::{Args, Parser, Subcommand};
 use std::{path::PathBuf, process::ExitCode};
 
-/// Exit codes, the same for all commands; a usage error is clap's 2.
+/// Exit codes, the same for all commands.
 pub mod exit {
     /// Done.
     pub const OK: u8 = 0;
     /// It was done, and what it found is bad: a canary that failed, a check that failed.
     pub const FOUND: u8 = 1;
+    /// It was not written as it must be; clap's own code for it.
+    pub const USAGE: u8 = 2;
     /// There is no such canary, route or pause.
     pub const NOT_FOUND: u8 = 4;
     /// It could not be done now: the store or a peer can't be used.
@@ -115,6 +118,11 @@ pub enum Outcome {
     NotFound,
 }
 
+/// The command was not written as it must be. The text says how to write it.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+pub struct WrongUsage(pub String);
+
 /// Runs a command, and says on standard error why it could not.
 pub fn run(cli: Cli) -> ExitCode {
     let runtime = match tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build() {
@@ -139,7 +147,9 @@ pub fn run(cli: Cli) -> ExitCode {
 }
 
 fn code_of(error: &anyhow::Error) -> u8 {
-    if error.is::<wiring::ConfigurationAtFault>() {
+    if error.is::<WrongUsage>() {
+        exit::USAGE
+    } else if error.is::<wiring::ConfigurationAtFault>() {
         exit::CONFIGURATION
     } else if error.is::<wiring::NoSuchRoute>() {
         exit::NOT_FOUND

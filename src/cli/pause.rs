@@ -1,12 +1,12 @@
 //! `pause` and `resume`: the kill switch.
 
-use super::{ConfigFile, Outcome, wiring};
+use super::{ConfigFile, Outcome, WrongUsage, wiring};
 use crate::{
     config::scalar::Span,
     domain::route::RouteName,
     store::{Operation, Pause},
 };
-use anyhow::{Result, bail};
+use anyhow::Result;
 use chrono::Utc;
 use clap::Args;
 
@@ -45,25 +45,31 @@ pub struct ResumeArgs {
 
 /// Stops sending until a time.
 pub async fn pause(args: PauseArgs) -> Result<Outcome> {
+    bounds(&args).map_err(WrongUsage)?;
     let opened = wiring::open_store(&args.config).await?;
     let route = args.route.as_deref().map(|name| opened.route(name)).transpose()?;
-    if args.owner.trim().is_empty() || args.reason.trim().is_empty() {
-        bail!("a pause needs an owner and a reason: --owner NAME --reason TEXT");
-    }
-    if args.duration.get().is_zero() {
-        bail!("--for 0s pauses nothing; write how long, such as 30m");
-    }
-    if args.duration > LONGEST {
-        bail!(
-            "--for {} is longer than {LONGEST}; a pause that is needed for longer is a change of the configuration",
-            args.duration
-        );
-    }
     let now = Utc::now();
     let pause = Pause { route, owner: args.owner, reason: args.reason, until: now + args.duration.delta() };
     opened.store.pause(&pause, &operation(&pause.owner, "pause", pause.route.as_ref())).await?;
     println!("{} paused until {}", subject(pause.route.as_ref()), pause.until.to_rfc3339());
     Ok(Outcome::Done)
+}
+
+/// What is asked for, held against what a pause may be. The error says what to write.
+fn bounds(args: &PauseArgs) -> Result<(), String> {
+    if args.owner.trim().is_empty() || args.reason.trim().is_empty() {
+        return Err("a pause needs an owner and a reason: --owner NAME --reason TEXT".into());
+    }
+    if args.duration.get().is_zero() {
+        return Err("--for 0s pauses nothing; write how long, such as 30m".into());
+    }
+    if args.duration > LONGEST {
+        return Err(format!(
+            "--for {} is longer than {LONGEST}; a pause that is needed for longer is a change of the configuration",
+            args.duration
+        ));
+    }
+    Ok(())
 }
 
 /// Sends again.

@@ -1,12 +1,12 @@
 //! `schedule next`: the next slots of an expression, or of the configured routes with their offsets.
 
 use super::{
-    Outcome,
+    Outcome, WrongUsage,
     schedule_next::{self, ScheduleNextArgs},
     wiring::{self, Where},
 };
 use crate::{config::model::ScheduleConfig, monitor::active};
-use anyhow::{Result, bail};
+use anyhow::Result;
 use chrono::{SecondsFormat, Utc};
 use clap::Args;
 use std::path::PathBuf;
@@ -26,15 +26,14 @@ pub fn run(args: PreviewArgs) -> Result<Outcome> {
     let next = args.next;
     let after = next.after.unwrap_or_else(|| Utc::now().to_rfc3339_opts(SecondsFormat::Secs, true));
     if let Some(expression) = &next.expression {
-        for line in schedule_next::run(expression, &next.zone, &after, next.count, None)? {
+        for line in schedule_next::run(expression, &next.zone, &after, next.count, None).map_err(usage)? {
             println!("{line}");
         }
         return Ok(Outcome::Done);
     }
     let Some(path) = args.config else {
-        bail!(
-            "write --expression EXPRESSION for one schedule, or --config FILE for the routes of a configuration"
-        );
+        let text = "write --expression EXPRESSION for one schedule, or --config FILE for the routes of a configuration";
+        return Err(WrongUsage(text.into()).into());
     };
     let loaded = wiring::load(&Where { path, location: None })?;
     for route in &loaded.config.routes {
@@ -49,9 +48,14 @@ pub fn run(args: PreviewArgs) -> Result<Outcome> {
             offset.as_secs(),
             offset.subsec_millis()
         );
-        for line in schedule_next::run(&expression, zone, &after, next.count, Some(offset))? {
+        for line in schedule_next::run(&expression, zone, &after, next.count, Some(offset)).map_err(usage)? {
             println!("  {line}");
         }
     }
     Ok(Outcome::Done)
+}
+
+/// What can't be printed was asked for wrongly: the configuration's own schedules were checked when it was loaded.
+fn usage(error: anyhow::Error) -> WrongUsage {
+    WrongUsage(format!("{error:#}"))
 }

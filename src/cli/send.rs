@@ -2,12 +2,13 @@
 
 use super::{explain::Written, wiring::Hand};
 use crate::{
+    config::{model::StoreConfig, receipt::Receiver},
     domain::{
         canary::CanaryKind,
         route::{CanaryId, RouteName},
     },
     monitor::{follower, planner, submitter::Submissions},
-    store::{Operation, Planned, Stored},
+    store::{self, Operation, Planned, Stored},
 };
 use anyhow::{Context, Result, bail};
 use chrono::{SecondsFormat, SubsecRound, TimeDelta, Utc};
@@ -43,6 +44,24 @@ pub async fn manual(hand: &Hand, route: &RouteName, owner: &str) -> Result<Canar
     submissions.submit(Arc::clone(route), request.plan);
     submissions.drained().await;
     Ok(id)
+}
+
+/// Whether no process seems to serve on the store. On an SQLite file the lock tells; elsewhere the messages to ourselves do, which
+/// keep arriving where somebody serves.
+pub async fn nobody_serves(hand: &Hand, route: &RouteName) -> Result<bool> {
+    let active = hand.shared.active.load_full();
+    if let StoreConfig::Sqlite(sqlite) = &active.config.store {
+        return Ok(store::is_served(sqlite) == Some(false));
+    }
+    let receipt = active.routes.get(route).and_then(|route| route.config.receipt.as_ref());
+    let Some((receipt, Some(Receiver::Webhook(webhook)))) =
+        receipt.map(|receipt| (receipt, active.config.receivers.get(&receipt.receiver)))
+    else {
+        return Ok(false);
+    };
+    let now = Utc::now();
+    let since = now - webhook.self_receipt_every.delta() * 3 - TimeDelta::seconds(10);
+    Ok(hand.shared.store.sink_proof(&receipt.receiver, since, now).await?.is_none())
 }
 
 /// Follows a canary until it has a verdict. The receipt comes to the monitor that serves; this only looks.

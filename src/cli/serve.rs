@@ -49,6 +49,7 @@ pub struct Running {
     listeners: TaskTracker,
     stop_listening: CancellationToken,
     _health: HealthThread,
+    _claim: store::Claim,
     asked: mpsc::Sender<()>,
     grace: Duration,
 }
@@ -139,6 +140,7 @@ pub async fn start(place: wiring::Where) -> Result<Running> {
         HealthServer::bind(config.listeners.health, Arc::clone(&progress)).context("listeners.health")?;
     let health_address = health.local_addr()?;
     let store = store::open(&config.store).await?;
+    let claim = store::claim(&config.store)?;
     progress.step_done(StartStep::EmbeddedStore);
     if matches!(config.store, StoreConfig::Postgres(_)) {
         tracing::debug!(event = "store_is_remote", "its outage is not a failed start");
@@ -173,7 +175,17 @@ pub async fn start(place: wiring::Where) -> Result<Running> {
         health = %addresses.health,
     );
     let grace = config.grace.get();
-    Ok(Running { monitor, addresses, progress, listeners, stop_listening, _health: health, asked, grace })
+    Ok(Running {
+        monitor,
+        addresses,
+        progress,
+        listeners,
+        stop_listening,
+        _health: health,
+        _claim: claim,
+        asked,
+        grace,
+    })
 }
 
 async fn receive(receiver: Arc<WebhookReceiver>, keeper: Arc<StoreKeeper>, stop: CancellationToken) {

@@ -8,7 +8,7 @@ use super::{
     ledger::LedgerDatabase,
     model::StoreConfig,
     receipt::Receiver,
-    report::{At, Report},
+    report::{At, Places, Report},
     shape,
     tree::{self, MAX_BYTES, Mark},
     validate,
@@ -35,6 +35,8 @@ pub struct Loaded {
     pub hash: ConfigHash,
     /// What is allowed but hardly meant.
     pub warnings: Vec<Fault>,
+    /// Where everything stands.
+    pub places: Places,
 }
 
 /// A hash of all that a configuration says but its secrets and its location.
@@ -107,10 +109,11 @@ pub(super) fn attempt(path: &Path, location: Option<&str>, env: Environment<'_>)
     let mut report = Report::new(path.to_path_buf());
     let mut files = BTreeMap::new();
     let config = resolve(path, location, env, &mut report, &mut files);
-    let (faults, warnings) = report.into_parts();
+    let (faults, warnings, places) = report.into_parts();
     let result = match config {
         Some(config) if faults.is_empty() => {
-            Ok(Loaded { hash: ConfigHash::of(&config), config, warnings: Faults::new(warnings).into_vec() })
+            let warnings = Faults::new(warnings).into_vec();
+            Ok(Loaded { hash: ConfigHash::of(&config), config, warnings, places })
         }
         _ => Err(Faults::new(faults)),
     };
@@ -184,7 +187,7 @@ fn text(content: std::io::Result<Vec<u8>>, report: &mut Report) -> Option<String
         }
     };
     if bytes.len() > MAX_BYTES {
-        let message = format!("larger than {MAX_BYTES} bytes");
+        let message = format!("larger than {MAX_BYTES} bytes; nothing else of it was checked");
         report.fault_of_file(message, "split the routes over several monitors");
         return None;
     }

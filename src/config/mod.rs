@@ -26,3 +26,4 @@ pub mod watch;
 pub use fault::{Fault, Faults};
 pub use load::{ConfigHash, Loaded, load, load_at};
 pub use model::{Config, Route};
+pub use report::Places;

@@ -90,7 +90,7 @@ pub enum StoreConfig {
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct SqliteStore {
-    /// The file. It is made when it isn't there; its folder must be.
+    /// The file. It is made when it isn't there; its folder must be. While a process serves it holds a lock beside it, `.serving`; a second one is refused.
     pub path: PathBuf,
 }
 

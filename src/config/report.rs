@@ -129,9 +129,10 @@ impl Report {
         self.faults.is_empty()
     }
 
-    /// The faults and the warnings.
-    pub fn into_parts(self) -> (Vec<Fault>, Vec<Fault>) {
-        (self.faults, self.warnings)
+    /// The faults, the warnings, and where everything stands.
+    pub fn into_parts(self) -> (Vec<Fault>, Vec<Fault>, Places) {
+        let marks = self.places.into_iter().map(|(at, place)| (at, place.mark)).collect();
+        (self.faults, self.warnings, Places { file: self.file, marks })
     }
 
     fn nearest(&self, at: &At) -> Option<&Place> {
@@ -158,6 +159,34 @@ impl Report {
             message,
             value,
             hint: Some(hint).filter(|hint| !hint.is_empty()),
+        }
+    }
+}
+
+/// Where everything of a configuration stands, for faults that only others can find.
+#[derive(Clone, Debug)]
+pub struct Places {
+    file: PathBuf,
+    marks: BTreeMap<At, Mark>,
+}
+
+impl Places {
+    /// A fault at the value of these keys, each below the one before; where nothing is written there, at the nearest value
+    /// around it. It shows nothing of the value.
+    pub fn fault(&self, keys: &[&str], message: String, hint: String) -> Fault {
+        let mut at = Some(At::root().keys(keys));
+        let mut mark = None;
+        while let Some(here) = at.filter(|_| mark.is_none()) {
+            mark = self.marks.get(&here).copied();
+            at = here.parent();
+        }
+        Fault {
+            file: self.file.clone(),
+            line: mark.map_or(0, |mark| mark.line),
+            column: mark.map_or(0, |mark| mark.column),
+            message,
+            value: None,
+            hint: Some(hint),
         }
     }
 }

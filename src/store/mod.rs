@@ -5,6 +5,7 @@
 
 mod append;
 mod change;
+mod claim;
 mod control;
 mod database;
 mod decide;
@@ -23,6 +24,7 @@ mod stream;
 mod sums;
 mod writer;
 
+pub use claim::{Claim, claim, is_served};
 pub use open::open;
 
 use crate::domain::{

@@ -150,6 +150,11 @@ impl Monitor {
         self.child.try_wait().expect("it can be asked").is_some()
     }
 
+    /// Its exit code, once it has ended by itself.
+    pub fn exit_code(&mut self) -> Option<i32> {
+        self.child.try_wait().expect("it can be asked").and_then(|status| status.code())
+    }
+
     /// Its process id.
     pub fn id(&self) -> u32 {
         self.child.id()

@@ -52,8 +52,9 @@ fn check_says_what_a_configuration_will_do() {
     };
     let text = run(false);
     for line in [
-        "webhook/receipts  2026-11-30T10:05:00Z      288      77/100         2m",
-        "email/alerts      2026-11-30T10:10:00Z      144         6/6         6m",
+        "webhook/receipts  2026-11-30T10:05:44.498Z      288      77/100         2m",
+        "email/alerts      2026-11-30T10:10:34.672Z      144         6/6         6m",
+        "a canary is sent at its slot and the route's own offset",
         "2 routes, 432 canaries a day by schedule",
     ] {
         assert!(text.contains(line), "`{line}` is not in\n{text}");
@@ -69,7 +70,7 @@ fn check_says_what_is_wrong_as_json_too() {
     let now = "2026-11-30T10:02:00Z".parse().unwrap();
     let json = check::run_offline(path, None, &|_| None, now, true).unwrap_err();
     let json: Value = serde_json::from_str(&json).unwrap();
-    assert_eq!(json["faults"][0]["line"], 23);
+    assert_eq!(json["faults"][0]["line"], 36);
 }
 
 #[test]

@@ -21,6 +21,7 @@ pub const ROUTES: [(&str, &str); 5] = [
 
 /// The usual ports, so that addresses can be learned by heart; where one is taken, a free one.
 pub const ADMIN_PORT: u16 = 9470;
+const ACCEPTANCE_PORT: u16 = 9471;
 const METRICS_PORT: u16 = 9464;
 const HEALTH_PORT: u16 = 9465;
 const RECEIPTS_PORT: u16 = 9466;
@@ -78,6 +79,7 @@ fn configuration(folder: &Path, simulator: &Simulator, level: &str) -> Result<St
 pub async fn set(folder: &Path, level: &str) -> Result<Stage> {
     let mut options = SimulatorOptions::new(LedgerOptions::Sqlite(folder.join("ledger.db")));
     options.admin = address(ADMIN_PORT)?;
+    options.acceptance = address(ACCEPTANCE_PORT)?;
     options.provider_timeout = Duration::from_secs(1);
     options.callback_timeout = Duration::from_millis(800);
     options.backoff_most = Duration::from_secs(2);
