@@ -8,13 +8,10 @@ use chrono::{DateTime, Utc};
 use sha2::{Digest, Sha256};
 use std::collections::BTreeSet;
 
-/// Ends the notification's id within the id of a unit; what follows is the destination.
-pub const UNIT_SEPARATOR: char = '\u{1f}';
-
 /// A pending notification that is followed, or one of its destinations.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FollowedUnit {
-    /// The notification's id; with fan-out the destination behind [`UNIT_SEPARATOR`].
+    /// Which one, by the follower's key.
     pub unit: String,
     /// The full name of its route.
     pub route: String,
@@ -24,7 +21,18 @@ pub struct FollowedUnit {
     pub body: String,
 }
 
-/// One count of what has left the follower's memory.
+/// An attempt whose notification is not followed (yet, or any more).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FollowedStray {
+    /// Whose it is, by the follower's key.
+    pub unit: String,
+    /// Which one, by the follower's key.
+    pub attempt: String,
+    /// What is known of it, in the follower's own words.
+    pub body: String,
+}
+
+/// Counts of what has left the follower's memory, of one route and one stretch of time.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FollowedCell {
     /// The length of the bucket in seconds.
@@ -33,12 +41,8 @@ pub struct FollowedCell {
     pub bucket: DateTime<Utc>,
     /// The full name of the route.
     pub route: String,
-    /// What is counted.
-    pub word: String,
-    /// How many.
-    pub amount: i64,
-    /// The fingerprint of the ids that were counted.
-    pub print: i64,
+    /// The counts, in the follower's own words.
+    pub body: String,
 }
 
 /// All that is kept of one ledger.
@@ -50,6 +54,8 @@ pub struct Followed {
     pub saved_at: Option<DateTime<Utc>>,
     /// What is pending.
     pub units: Vec<FollowedUnit>,
+    /// What waits for its notification.
+    pub strays: Vec<FollowedStray>,
     /// What is past.
     pub cells: Vec<FollowedCell>,
 }
@@ -65,10 +71,25 @@ pub struct FollowerSave {
     pub units: Vec<FollowedUnit>,
     /// Units that are followed no more.
     pub gone: Vec<String>,
+    /// Strays that are new.
+    pub strays: Vec<FollowedStray>,
+    /// Strays that have found their notification or were given up, by unit and attempt.
+    pub found: Vec<(String, String)>,
     /// Cells that have changed, with what they hold now.
     pub cells: Vec<FollowedCell>,
     /// Of each of these levels, cells whose bucket begins earlier go.
     pub forget: Vec<(i64, DateTime<Utc>)>,
+}
+
+/// Which notification to erase: its id, and the keys that it can have with the follower.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FollowedErasure {
+    /// The id.
+    pub notification_id: String,
+    /// The keys that it can have by itself.
+    pub keys: Vec<String>,
+    /// What the keys of all its destinations begin with.
+    pub prefixes: Vec<String>,
 }
 
 /// Who follows a ledger.
@@ -139,5 +160,5 @@ pub trait FollowerStore: Send + Sync + 'static {
     ///
     /// # Errors
     /// When the store can't be used.
-    async fn erase_followed(&self, notification_id: &str, now: DateTime<Utc>) -> Result<u64, StoreError>;
+    async fn erase_followed(&self, which: &FollowedErasure, now: DateTime<Utc>) -> Result<u64, StoreError>;
 }

@@ -105,19 +105,18 @@ pub(super) async fn prune_sums(conn: &mut AnyConnection, horizon: &Horizon) -> R
 /// Removes what else is beyond the horizon. All of it is little.
 pub(super) async fn prune_the_rest(conn: &mut AnyConnection, horizon: &Horizon) -> Result<(), Fault> {
     const UNFOLLOWED: &str = "ledger IN (SELECT ledger FROM follower WHERE lease_until < $1)";
-    let (units, cells) = (
-        format!("DELETE FROM follower_unit WHERE {UNFOLLOWED}"),
-        format!("DELETE FROM follower_cell WHERE {UNFOLLOWED}"),
-    );
-    let bounds: [(&str, DateTime<Utc>); 8] = [
+    let [units, strays, cells] = ["follower_unit", "follower_stray", "follower_cell"]
+        .map(|table| format!("DELETE FROM {table} WHERE {UNFOLLOWED}"));
+    let bounds: [(&str, DateTime<Utc>); 9] = [
         ("DELETE FROM cap WHERE clock_hour < $1", horizon.canaries),
         ("DELETE FROM pause WHERE ends_at < $1", horizon.canaries),
         ("DELETE FROM operation WHERE at < $1", horizon.hours),
         ("DELETE FROM stream WHERE slot < $1", horizon.hours),
         ("DELETE FROM follower_erasure WHERE at < $1", horizon.canaries),
         (&units, horizon.hours),
+        (&strays, horizon.hours),
         (&cells, horizon.hours),
-        // The last, since the two before it ask for its rows.
+        // The last, since those before it ask for its rows.
         ("DELETE FROM follower WHERE lease_until < $1", horizon.hours),
     ];
     for (text, before) in bounds {

@@ -1,13 +1,14 @@
 //! The followers' part of the store, on a database of SQL.
 
 use super::{
-    Followed, FollowedCell, FollowedUnit, FollowerSave, FollowerStore, Lead, UNIT_SEPARATOR, erasure_digest,
+    Followed, FollowedCell, FollowedErasure, FollowedStray, FollowedUnit, FollowerSave, FollowerStore, Lead,
+    erasure_digest,
 };
 use crate::store::{
     StoreError,
     database::{Access, Database, Dialect, transaction},
     fault::Fault,
-    row::{instant, int, maybe_instant, maybe_int, maybe_text, micros, text},
+    row::{instant, int, maybe_instant, maybe_text, micros, text},
     sql::SqlStore,
     statement::{Value, execute, fetch, fetch_in, fetch_values, values},
 };
@@ -59,8 +60,8 @@ impl FollowerStore for SqlStore {
         })
     }
 
-    async fn erase_followed(&self, notification_id: &str, now: DateTime<Utc>) -> Result<u64, StoreError> {
-        transaction!(self, Access::Write, work => erase(&mut work, notification_id, now).await)
+    async fn erase_followed(&self, which: &FollowedErasure, now: DateTime<Utc>) -> Result<u64, StoreError> {
+        transaction!(self, Access::Write, work => erase(&mut work, which, now).await)
     }
 }
 
@@ -107,23 +108,29 @@ async fn followed(database: &Database, ledger: &str) -> Result<Followed, Fault> 
             break;
         }
     }
-    let mut after = (0, i64::MIN);
     loop {
-        // By whole buckets, so that a part never ends within one.
-        let text = "SELECT level, bucket, route, word, amount, print FROM follower_cell WHERE ledger = $1 AND level = $2 AND bucket > $3 \
-                    AND bucket <= (SELECT MAX(bucket) FROM (SELECT bucket FROM follower_cell WHERE ledger = $1 AND level = $2 AND bucket > $3 \
-                    ORDER BY bucket LIMIT $4) AS part) ORDER BY bucket";
-        let rows = database.query(text, values![ledger, after.0, after.1, limit]).await?;
-        if let Some(last) = rows.last() {
-            after = (int(last, 0)?, int(last, 1)?);
-            all.cells.extend(rows.iter().map(cell_of).collect::<Result<Vec<_>, _>>()?);
-            continue;
+        let (unit, attempt) = all.strays.last().map_or(("", ""), |stray| (&stray.unit, &stray.attempt));
+        let text = "SELECT unit, attempt, body FROM follower_stray WHERE ledger = $1 AND (unit, attempt) > ($2, $3) \
+                    ORDER BY unit, attempt LIMIT $4";
+        let rows = database.query(text, values![ledger, unit, attempt, limit]).await?;
+        let is_last = rows.len() < LOADED_AT_ONCE;
+        all.strays.extend(rows.iter().map(stray_of).collect::<Result<Vec<_>, _>>()?);
+        if is_last {
+            break;
         }
-        let text = "SELECT MIN(level) FROM follower_cell WHERE ledger = $1 AND level > $2";
-        let rows = database.query(text, values![ledger, after.0]).await?;
-        match rows.first().map(|row| maybe_int(row, 0)).transpose()?.flatten() {
-            Some(level) => after = (level, i64::MIN),
-            None => return Ok(all),
+    }
+    loop {
+        let (level, bucket, route) = all
+            .cells
+            .last()
+            .map_or((0, 0, ""), |cell| (cell.level, micros(cell.bucket), cell.route.as_str()));
+        let text = "SELECT level, bucket, route, body FROM follower_cell WHERE ledger = $1 AND (level, bucket, route) > ($2, $3, $4) \
+                    ORDER BY level, bucket, route LIMIT $5";
+        let rows = database.query(text, values![ledger, level, bucket, route, limit]).await?;
+        let is_last = rows.len() < LOADED_AT_ONCE;
+        all.cells.extend(rows.iter().map(cell_of).collect::<Result<Vec<_>, _>>()?);
+        if is_last {
+            return Ok(all);
         }
     }
 }
@@ -137,14 +144,16 @@ fn unit_of(row: &AnyRow) -> Result<FollowedUnit, Fault> {
     })
 }
 
+fn stray_of(row: &AnyRow) -> Result<FollowedStray, Fault> {
+    Ok(FollowedStray { unit: text(row, 0)?, attempt: text(row, 1)?, body: text(row, 2)? })
+}
+
 fn cell_of(row: &AnyRow) -> Result<FollowedCell, Fault> {
     Ok(FollowedCell {
         level: int(row, 0)?,
         bucket: instant(int(row, 1)?)?,
         route: text(row, 2)?,
-        word: text(row, 3)?,
-        amount: int(row, 4)?,
-        print: int(row, 5)?,
+        body: text(row, 3)?,
     })
 }
 
@@ -160,7 +169,7 @@ async fn save(
         return Ok(false);
     }
     if save.is_fresh {
-        for table in ["follower_unit", "follower_cell"] {
+        for table in ["follower_unit", "follower_stray", "follower_cell"] {
             execute(conn, format!("DELETE FROM {table} WHERE ledger = $1"), values![ledger]).await?;
         }
     }
@@ -176,16 +185,25 @@ async fn save(
     let head = "INSERT INTO follower_unit (ledger, unit, route, due, body)";
     let tail = "ON CONFLICT (ledger, unit) DO UPDATE SET route = excluded.route, due = excluded.due, body = excluded.body";
     fetch_values(conn, head, tail, units).await?;
+    for (unit, attempt) in &save.found {
+        let text = "DELETE FROM follower_stray WHERE ledger = $1 AND unit = $2 AND attempt = $3";
+        execute(conn, text, values![ledger, unit.as_str(), attempt.as_str()]).await?;
+    }
+    let strays: Vec<Vec<Value>> = save
+        .strays
+        .iter()
+        .map(|stray| values![ledger, stray.unit.as_str(), stray.attempt.as_str(), stray.body.as_str()])
+        .collect();
+    let head = "INSERT INTO follower_stray (ledger, unit, attempt, body)";
+    let tail = "ON CONFLICT (ledger, unit, attempt) DO UPDATE SET body = excluded.body";
+    fetch_values(conn, head, tail, strays).await?;
     let cells: Vec<Vec<Value>> = save
         .cells
         .iter()
-        .map(|cell| {
-            let (bucket, route, word) = (micros(cell.bucket), cell.route.as_str(), cell.word.as_str());
-            values![ledger, cell.level, bucket, route, word, cell.amount, cell.print]
-        })
+        .map(|cell| values![ledger, cell.level, micros(cell.bucket), cell.route.as_str(), cell.body.as_str()])
         .collect();
-    let head = "INSERT INTO follower_cell (ledger, level, bucket, route, word, amount, print)";
-    let tail = "ON CONFLICT (ledger, level, bucket, route, word) DO UPDATE SET amount = excluded.amount, print = excluded.print";
+    let head = "INSERT INTO follower_cell (ledger, level, bucket, route, body)";
+    let tail = "ON CONFLICT (ledger, level, bucket, route) DO UPDATE SET body = excluded.body";
     fetch_values(conn, head, tail, cells).await?;
     for (level, before) in &save.forget {
         let text = "DELETE FROM follower_cell WHERE ledger = $1 AND level = $2 AND bucket < $3";
@@ -194,12 +212,20 @@ async fn save(
     Ok(true)
 }
 
-async fn erase(conn: &mut AnyConnection, notification_id: &str, now: DateTime<Utc>) -> Result<u64, Fault> {
+async fn erase(conn: &mut AnyConnection, which: &FollowedErasure, now: DateTime<Utc>) -> Result<u64, Fault> {
     let text = "INSERT INTO follower_erasure (digest, at) VALUES ($1, $2) ON CONFLICT (digest) DO UPDATE SET at = excluded.at";
-    execute(conn, text, values![erasure_digest(notification_id), micros(now)]).await?;
-    // From the separator to the character behind it: all destinations of this notification, and nothing else.
-    let from = format!("{notification_id}{UNIT_SEPARATOR}");
-    let until = format!("{notification_id}\u{20}");
-    let text = "DELETE FROM follower_unit WHERE unit = $1 OR (unit >= $2 AND unit < $3)";
-    execute(conn, text, values![notification_id, from, until]).await
+    execute(conn, text, values![erasure_digest(&which.notification_id), micros(now)]).await?;
+    let mut gone = 0;
+    for table in ["follower_unit", "follower_stray"] {
+        for key in &which.keys {
+            let text = format!("DELETE FROM {table} WHERE unit = $1");
+            gone += execute(conn, text, values![key.as_str()]).await?;
+        }
+        for prefix in &which.prefixes {
+            // By characters, since a pattern would give some of them a meaning.
+            let text = format!("DELETE FROM {table} WHERE SUBSTR(unit, 1, LENGTH($1)) = $1");
+            gone += execute(conn, text, values![prefix.as_str()]).await?;
+        }
+    }
+    Ok(gone)
 }

@@ -19,16 +19,23 @@ CREATE TABLE follower_unit (
     PRIMARY KEY (ledger, unit)
 ) /*clustered*/;
 
+-- Attempts that came before their notification, or long after it was settled, until a lookup says whose they are.
+CREATE TABLE follower_stray (
+    ledger TEXT NOT NULL,
+    unit TEXT /*bytewise*/ NOT NULL,
+    attempt TEXT /*bytewise*/ NOT NULL,
+    body TEXT NOT NULL,
+    PRIMARY KEY (ledger, unit, attempt)
+) /*clustered*/;
+
 -- Counts of what has left the follower's memory, by minute and by hour.
 CREATE TABLE follower_cell (
     ledger TEXT NOT NULL,
     level BIGINT NOT NULL,
     bucket BIGINT NOT NULL,
     route TEXT NOT NULL,
-    word TEXT NOT NULL,
-    amount BIGINT NOT NULL,
-    print BIGINT NOT NULL,
-    PRIMARY KEY (ledger, level, bucket, route, word)
+    body TEXT NOT NULL,
+    PRIMARY KEY (ledger, level, bucket, route)
 ) /*clustered*/;
 
 -- Notifications that are to be followed no more, by digest: their rows may still come by.
