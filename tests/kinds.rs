@@ -115,6 +115,35 @@ async fn a_customers_address_never_leaves_and_is_counted() {
     assert!(!place.log().contains("somebody@example.test") && !place.log().contains(RECIPIENT));
     // That nothing arrives is then the monitor's doing, and says nothing of the service.
     until_settled(&place, "scheduled", "undetermined", 1);
+    let sent = place.command(&["canary", "send", "receipts"]);
+    let text = String::from_utf8_lossy(&sent.stdout).into_owned();
+    assert!(text.contains("the guard stopped it, `delivery-canary check` says where"), "{sent:?}");
+    assert!(text.contains("not among the route's recipients") && !text.contains("somebody@"), "{text}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn faults_of_the_demo_are_told_in_words_and_for_machines_in_json() {
+    let world = World::new(Shape::default()).await;
+    let admin = format!("http://{}", world.simulator.addresses().admin);
+    let fault = |arguments: &[&str], admin: &str| {
+        let mut command = std::process::Command::new(world::process::PROGRAM);
+        let output =
+            command.args(["demo", "fault"]).args(arguments).args(["--admin", admin]).output().unwrap();
+        let text =
+            String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr);
+        (output.status.code(), text)
+    };
+    let (code, text) = fault(&["provider-5xx", "on", "--route", "receipts", "--ratio", "0.5"], &admin);
+    assert_eq!((code, text.as_str()), (Some(0), "on now: provider-5xx on receipts, for 0.5 of the cases\n"));
+    let (code, text) = fault(&[], &admin);
+    assert!(code == Some(0) && text.contains("silent-drop") && !text.contains('{'), "{text}");
+    let (code, text) = fault(&["--json"], &admin);
+    assert!(code == Some(0) && serde_json::from_str::<Value>(&text).unwrap()["on"].is_array(), "{text}");
+    for refused in [vec!["nonsense"], vec!["acceptance-down", "on", "--route", "receipts"]] {
+        let (code, text) = fault(&refused, &admin);
+        assert!(code == Some(2) && !text.contains("{\""), "{code:?} {text}");
+    }
+    assert_eq!(fault(&[], "http://127.0.0.1:1").0, Some(75));
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -153,7 +153,10 @@ fn code_of(error: &anyhow::Error) -> u8 {
         exit::CONFIGURATION
     } else if error.is::<wiring::NoSuchRoute>() {
         exit::NOT_FOUND
-    } else if error.is::<crate::store::StoreError>() || error.is::<std::io::Error>() {
+    } else if error.is::<crate::store::StoreError>()
+        || error.is::<std::io::Error>()
+        || error.is::<reqwest::Error>()
+    {
         exit::UNAVAILABLE
     } else {
         exit::FOUND
