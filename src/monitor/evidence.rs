@@ -89,6 +89,12 @@ impl Book {
         self.routes.get(route).map(|e| e.current).unwrap_or_default()
     }
 
+    /// The routes with a question to settle.
+    pub fn open_routes(&self) -> Vec<RouteName> {
+        let open = self.routes.iter().filter(|(_, entry)| entry.current.is_open());
+        open.map(|(route, _)| route.clone()).collect()
+    }
+
     /// Takes a canary that settled. Where it is not next in the order, answers from which slot on the route has to
     /// be refolded, and by `None` inside, that it has to be from the beginning.
     pub fn take(&mut self, settled: &Settled) -> Option<Option<DateTime<Utc>>> {

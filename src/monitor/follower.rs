@@ -22,7 +22,7 @@ use tokio_util::sync::CancellationToken;
 const AT_A_TIME: u32 = 400;
 
 /// Longest wait between two passes.
-const LONGEST_WAIT: Duration = Duration::from_secs(1);
+pub const LONGEST_WAIT: Duration = Duration::from_secs(1);
 
 /// Runs until it is cancelled.
 pub async fn run(shared: Arc<Shared>, cancel: CancellationToken) {

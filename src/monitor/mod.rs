@@ -5,6 +5,7 @@
 
 pub mod active;
 pub mod adapters;
+pub mod agenda;
 pub mod counters;
 pub mod crash;
 pub mod decide;

@@ -1,7 +1,8 @@
 //! The publisher: makes the snapshot that is all the outside may see.
 //!
-//! Sums over long windows change slowly and cost most: each window is read again when fifty times its last reading's
-//! duration has passed, so that reading them takes at most a fiftieth of the time, however much there is.
+//! What it reads of the store grows with the routes and with history. Each part is read again only when a hundred times its last
+//! reading's duration has passed, so that none takes more than a hundredth of the time, however much there is: a part that takes
+//! 30 ms is read each three seconds.
 
 use super::{
     adapters::LedgerAdapter,
@@ -31,8 +32,8 @@ const EVERY: Duration = Duration::from_secs(1);
 /// A window is not read more often than this.
 const WINDOW_EVERY: Duration = Duration::from_secs(2);
 
-/// How much of the time may go into reading one window: one part in so many.
-const SHARE: u32 = 50;
+/// How much of the time may go into reading one part: one part in so many.
+const SHARE: u32 = 100;
 
 /// How often a route's views contradicted each other in this way.
 type Disagreements = (RouteName, Disagreement, u64);
@@ -40,13 +41,37 @@ type Disagreements = (RouteName, Disagreement, u64);
 /// The newest submission and the newest arrival.
 type Newest = (Option<DateTime<Utc>>, Option<DateTime<Utc>>);
 
+/// A part of the store as it was last read.
+#[derive(Default)]
+struct Kept<T> {
+    value: T,
+    /// When it is to be read again.
+    again: Option<Instant>,
+}
+
+impl<T> Kept<T> {
+    /// Reads it, if it is time to. What was read before stays where that fails.
+    async fn refresh(
+        &mut self,
+        least: Duration,
+        read: impl Future<Output = Result<T, StoreError>>,
+    ) -> Result<(), StoreError> {
+        let started = Instant::now();
+        if self.again.is_none_or(|again| again <= started) {
+            self.value = read.await?;
+            self.again = Some(started + (started.elapsed() * SHARE).max(least));
+        }
+        Ok(())
+    }
+}
+
 /// What the publisher last read.
 #[derive(Default)]
 struct Memory {
-    windows: HashMap<Window, (Instant, Vec<WindowSum>)>,
-    disagreements: Option<(Instant, Vec<Disagreements>)>,
-    in_flight: Vec<InFlight>,
-    newest: BTreeMap<RouteName, Newest>,
+    windows: HashMap<Window, Kept<Vec<WindowSum>>>,
+    disagreements: Kept<Vec<Disagreements>>,
+    in_flight: Kept<Vec<InFlight>>,
+    newest: Kept<HashMap<RouteName, Newest>>,
 }
 
 /// Runs until it is cancelled.
@@ -70,23 +95,20 @@ pub async fn run(shared: Arc<Shared>, cancel: CancellationToken) {
 
 impl Memory {
     async fn refresh(&mut self, shared: &Shared, now: DateTime<Utc>) -> Result<(), StoreError> {
+        let (store, location) = (&shared.store, &shared.location);
         for window in CANARY_WINDOWS.iter().copied().chain([Window::Day]) {
-            if self.windows.get(&window).is_some_and(|(due, _)| *due > Instant::now()) {
-                continue;
-            }
-            let started = Instant::now();
-            let sums = shared.store.window(window.duration(), now).await?;
-            self.windows.insert(window, (next_reading(started), sums));
+            let sums = self.windows.entry(window).or_default();
+            sums.refresh(WINDOW_EVERY, store.window(window.duration(), now)).await?;
         }
-        if self.disagreements.as_ref().is_none_or(|(due, _)| *due <= Instant::now()) {
-            let started = Instant::now();
-            let found = shared.store.disagreements(Window::Day.duration(), now).await?;
-            self.disagreements = Some((next_reading(started), found));
-        }
-        self.in_flight = shared.store.in_flight(&shared.location).await?;
-        let newest = shared.store.newest(&shared.location).await?;
-        self.newest = newest.into_iter().map(|(route, sent, arrived)| (route, (sent, arrived))).collect();
-        Ok(())
+        let disagreements = store.disagreements(Window::Day.duration(), now);
+        self.disagreements.refresh(WINDOW_EVERY, disagreements).await?;
+        // Without a least time: each snapshot has them new, as long as they take less than ten milliseconds.
+        self.in_flight.refresh(Duration::ZERO, store.in_flight(location)).await?;
+        let newest = async {
+            let newest = store.newest(location).await?;
+            Ok(newest.into_iter().map(|(route, sent, arrived)| (route, (sent, arrived))).collect())
+        };
+        self.newest.refresh(Duration::ZERO, newest).await
     }
 
     fn snapshot(&self, shared: &Shared, now: DateTime<Utc>) -> Snapshot {
@@ -96,7 +118,7 @@ impl Memory {
         for (name, route) in &active.routes {
             let facts = RouteFacts::of(&route.config, route.interval);
             let evidence = shared.evidence().get(name);
-            let (newest_submission, newest_arrival) = self.newest.get(name).copied().unwrap_or_default();
+            let (newest_submission, newest_arrival) = self.newest.value.get(name).copied().unwrap_or_default();
             routes.insert(
                 name.clone(),
                 RouteSnapshot {
@@ -133,8 +155,8 @@ impl Memory {
     }
 
     fn add_sums(&self, shared: &Shared, routes: &mut BTreeMap<RouteName, RouteSnapshot>) {
-        for (window, (_, sums)) in &self.windows {
-            for sum in sums.iter().filter(|sum| sum.location == shared.location) {
+        for (window, sums) in &self.windows {
+            for sum in sums.value.iter().filter(|sum| sum.location == shared.location) {
                 let Some(route) = routes.get_mut(&sum.route) else { continue };
                 if CANARY_WINDOWS.contains(window) {
                     *route.windows.entry(*window).or_default().entry(sum.class).or_default() += sum.count;
@@ -144,22 +166,18 @@ impl Memory {
                 }
             }
         }
-        for (route, kind, count) in self.disagreements.iter().flat_map(|(_, found)| found) {
+        for (route, kind, count) in &self.disagreements.value {
             if let Some(route) = routes.get_mut(route) {
                 *route.disagreements.entry(*kind).or_default() += count;
             }
         }
-        for in_flight in &self.in_flight {
+        for in_flight in &self.in_flight.value {
             if let Some(route) = routes.get_mut(&in_flight.route) {
                 route.in_flight = in_flight.count;
                 route.oldest_in_flight = in_flight.oldest_slot;
             }
         }
     }
-}
-
-fn next_reading(started: Instant) -> Instant {
-    started + (started.elapsed() * SHARE).max(WINDOW_EVERY)
 }
 
 fn ledgers(
@@ -191,5 +209,37 @@ fn follow_counts(shared: &Shared) {
         if let Some(counters) = shared.counters.ledger(name) {
             counters.follow(&adapter.pending.figures());
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_part_takes_at_most_a_hundredth_of_the_time() {
+        let mut kept = Kept::<u32>::default();
+        let read = |answer| async move {
+            tokio::time::sleep(Duration::from_millis(30)).await;
+            Ok(answer)
+        };
+        let began = Instant::now();
+        kept.refresh(Duration::ZERO, read(1)).await.expect("it is read");
+        tokio::time::sleep_until(began + Duration::from_millis(2_990)).await;
+        kept.refresh(Duration::ZERO, read(2)).await.expect("it is not read");
+        assert_eq!(kept.value, 1);
+        tokio::time::sleep_until(began + Duration::from_millis(3_010)).await;
+        kept.refresh(Duration::ZERO, read(3)).await.expect("it is read");
+        assert_eq!(kept.value, 3);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_was_read_stays_where_a_reading_fails() {
+        let mut kept = Kept { value: 1, again: None };
+        let fails = async { Err(StoreError::Unavailable("it is down".into())) };
+        assert!(kept.refresh(WINDOW_EVERY, fails).await.is_err());
+        assert_eq!(kept.value, 1);
+        kept.refresh(WINDOW_EVERY, async { Ok(2) }).await.expect("it is read");
+        assert_eq!(kept.value, 2, "what failed is tried again at once");
     }
 }

@@ -1,6 +1,12 @@
 //! The scheduler: plans a canary at each slot, once, and hands what is ours to the submitter.
 
-use super::{active::ActiveRoute, crash, planner, shared::Shared, submitter::Submissions};
+use super::{
+    active::{Active, ActiveRoute},
+    agenda::{Agenda, StreamKey},
+    crash, planner,
+    shared::Shared,
+    submitter::Submissions,
+};
 use crate::{
     catalog::labels::LoopName,
     domain::{
@@ -13,8 +19,17 @@ use chrono::{DateTime, TimeDelta, Utc};
 use std::{collections::HashMap, sync::Arc, time::Duration};
 use tokio_util::sync::CancellationToken;
 
-/// Longest wait between two looks at the schedules.
+/// Longest wait between two looks at the agenda: a clock may be set, a confirmation may be wished for.
 const LONGEST_WAIT: Duration = Duration::from_secs(1);
+
+/// Shortest wait between two looks, so that slots that lie close together share a transaction.
+const SHORTEST_WAIT: Duration = Duration::from_millis(5);
+
+/// The wait after a look that the store did not let end.
+const RETRY: Duration = Duration::from_millis(200);
+
+/// Between two looks for confirmations: they ask about each route that has failed, and that may be all of them.
+const CONFIRMATIONS_EVERY: TimeDelta = TimeDelta::milliseconds(250);
 
 /// How far a stream of slots has been handled.
 #[derive(Clone, Copy, Debug)]
@@ -27,7 +42,11 @@ struct Handled {
 /// The scheduler's memory. All that matters of it is in the store too.
 #[derive(Default)]
 pub struct Scheduler {
-    handled: HashMap<(RouteName, CanaryKind), Handled>,
+    handled: HashMap<StreamKey, Handled>,
+    agenda: Agenda,
+    /// The configuration whose streams are on the agenda.
+    scheduled: Option<Arc<Active>>,
+    confirmed_at: Option<DateTime<Utc>>,
 }
 
 /// A wish, and where it came from.
@@ -66,10 +85,13 @@ impl Scheduler {
         while !cancel.is_cancelled() {
             let result = self.tick(&shared, &submissions, Utc::now()).await;
             shared.loops.ended(LoopName::Scheduler, result.is_ok(), Utc::now());
-            if let Err(error) = &result {
-                tracing::debug!(event = "scheduling_postponed", reason = %error);
-            }
-            let wait = self.until_next_slot(&shared, Utc::now());
+            let wait = match result {
+                Ok(()) => self.until_next_look(Utc::now()),
+                Err(error) => {
+                    tracing::debug!(event = "scheduling_postponed", reason = %error);
+                    RETRY
+                }
+            };
             tokio::select! {
                 () = cancel.cancelled() => return,
                 () = tokio::time::sleep(wait) => {}
@@ -77,7 +99,7 @@ impl Scheduler {
         }
     }
 
-    /// One look at the schedules. While the store can't be written nothing is planned, and slots are missed.
+    /// One look at the agenda. While the store can't be written nothing is planned, and slots are missed.
     async fn tick(
         &mut self,
         shared: &Shared,
@@ -85,41 +107,92 @@ impl Scheduler {
         now: DateTime<Utc>,
     ) -> Result<(), StoreError> {
         let active = shared.active.load_full();
+        self.follow(shared, &active, now).await?;
+        // What can't be served waits on the agenda. When there is room again it is still fresh, or missed, and counted.
+        if !submissions.has_room() {
+            return Ok(());
+        }
+        let mut wishes = self.due(shared, &active, now);
+        wishes.extend(self.confirmations(shared, &active, now));
+        self.plan(shared, submissions, wishes, now).await
+    }
+
+    /// Puts the streams of a new configuration on the agenda, each where it was left.
+    async fn follow(
+        &mut self,
+        shared: &Shared,
+        active: &Arc<Active>,
+        now: DateTime<Utc>,
+    ) -> Result<(), StoreError> {
+        if self.scheduled.as_ref().is_some_and(|known| Arc::ptr_eq(known, active)) {
+            return Ok(());
+        }
         self.handled.retain(|(route, _), _| active.routes.contains_key(route));
-        let mut wishes = Vec::new();
         for route in active.routes.values() {
-            if shared.paused(&route.name, now).is_some() {
-                self.skip(route, now);
-                continue;
-            }
             for stream in &route.streams {
-                let key = (route.name.clone(), stream.kind);
-                let handled = match self.handled.get(&key) {
-                    Some(handled) => *handled,
-                    None => self.resume(shared, route, stream.kind, now).await?,
-                };
-                let until = now - stream.offset;
+                if !self.handled.contains_key(&(route.name.clone(), stream.kind)) {
+                    self.resume(shared, route, stream.kind, now).await?;
+                }
+            }
+        }
+        self.agenda = Agenda::default();
+        for route in active.routes.values() {
+            route.streams.iter().for_each(|stream| self.put(route, stream.kind));
+        }
+        self.scheduled = Some(Arc::clone(active));
+        Ok(())
+    }
+
+    /// Puts a stream on the agenda, at its first slot that is not handled. Confirmations have no slots of their own.
+    fn put(&mut self, route: &ActiveRoute, kind: CanaryKind) {
+        let key = (route.name.clone(), kind);
+        let Some(stream) = route.streams.iter().find(|stream| stream.kind == kind) else { return };
+        let handled = self.handled.get(&key);
+        if let Some(next) = handled.and_then(|handled| stream.schedule.next_after(handled.until)) {
+            self.agenda.put(next + stream.offset, key);
+        }
+    }
+
+    /// Takes what is due from the agenda. What is wished for is put back when it is planned, all else at once.
+    fn due(&mut self, shared: &Shared, active: &Active, now: DateTime<Utc>) -> Vec<Wish> {
+        let due: Vec<StreamKey> = std::iter::from_fn(|| self.agenda.take_due(now)).collect();
+        let mut wishes = Vec::new();
+        for key in due {
+            let Some(route) = active.routes.get(&key.0) else { continue };
+            let stream = route.stream(key.1);
+            let Some(handled) = self.handled.get_mut(&key) else { continue };
+            let until = now - stream.offset;
+            if shared.paused(&route.name, now).is_none() {
                 let due = stream.schedule.due(handled.until, until, stream.tolerance);
                 if let Some(slot) = due.fire {
                     let request = planner::plan(shared, route, stream.kind, slot, None, now);
                     wishes.push(Wish { request, route: Arc::clone(route), missed: due.missed, until: slot });
-                } else if due.missed > 0 {
-                    missed(shared, &route.name, due.missed);
-                    self.handled.insert(key, Handled { until, ..handled });
+                    continue;
                 }
+                missed(shared, &route.name, due.missed);
             }
-            if let Some(wish) = self.confirmation(shared, route, now) {
-                wishes.push(wish);
-            }
+            // Slots that pass while a route is paused are neither served nor missed.
+            handled.until = until;
+            self.put(route, stream.kind);
         }
-        self.plan(shared, submissions, wishes, now).await
+        wishes
+    }
+
+    /// Confirmations that are due on all routes.
+    fn confirmations(&mut self, shared: &Shared, active: &Active, now: DateTime<Utc>) -> Vec<Wish> {
+        let is_early = |at: DateTime<Utc>| (at..at + CONFIRMATIONS_EVERY).contains(&now);
+        if self.confirmed_at.is_some_and(is_early) {
+            return Vec::new();
+        }
+        self.confirmed_at = Some(now);
+        let open = shared.evidence().open_routes();
+        let routes = open.iter().filter_map(|name| active.routes.get(name));
+        let routes = routes.filter(|route| shared.paused(&route.name, now).is_none());
+        routes.filter_map(|route| self.confirmation(shared, route, now)).collect()
     }
 
     /// A confirmation, while there is a question to settle.
     fn confirmation(&self, shared: &Shared, route: &Arc<ActiveRoute>, now: DateTime<Utc>) -> Option<Wish> {
-        if !shared.evidence().get(&route.name).is_open() {
-            return None;
-        }
         let handled = self.handled.get(&(route.name.clone(), CanaryKind::Scheduled))?;
         let (slot, parent) = handled.newest?;
         let instant = confirmation_due(route, slot, now)?;
@@ -131,16 +204,6 @@ impl Scheduler {
         Some(Wish { request, route: Arc::clone(route), missed: 0, until: instant })
     }
 
-    /// Slots that pass while a route is paused are neither served nor missed.
-    fn skip(&mut self, route: &ActiveRoute, now: DateTime<Utc>) {
-        for stream in &route.streams {
-            let until = now - stream.offset;
-            let key = (route.name.clone(), stream.kind);
-            let newest = self.handled.get(&key).and_then(|h| h.newest);
-            self.handled.insert(key, Handled { until, newest });
-        }
-    }
-
     /// Where a stream was left: at the newest slot in the store, or, on the very first start, now.
     async fn resume(
         &mut self,
@@ -148,12 +211,12 @@ impl Scheduler {
         route: &ActiveRoute,
         kind: CanaryKind,
         now: DateTime<Utc>,
-    ) -> Result<Handled, StoreError> {
+    ) -> Result<(), StoreError> {
         let stored = shared.store.newest_slot(&route.name, &shared.location, kind).await?;
         let until = stored.unwrap_or(now - route.stream(kind).offset);
         let handled = Handled { until, newest: None };
         self.handled.insert((route.name.clone(), kind), handled);
-        Ok(handled)
+        Ok(())
     }
 
     async fn plan(
@@ -169,7 +232,13 @@ impl Scheduler {
         let longest = |w: &Wish| planner::longest_submission(&w.route, shared, w.request.plan.kind);
         let lease = planner::lease(shared, wishes.iter().map(longest).max().unwrap_or_default(), now);
         let requests: Vec<PlanRequest> = wishes.iter().map(|w| w.request.clone()).collect();
-        let answers = shared.store.plan(&requests, &lease).await?;
+        let answers = match shared.store.plan(&requests, &lease).await {
+            Ok(answers) => answers,
+            Err(error) => {
+                wishes.iter().for_each(|wish| self.put(&wish.route, wish.request.plan.kind));
+                return Err(error);
+            }
+        };
         crash::point("planned");
         for (wish, answer) in wishes.into_iter().zip(answers) {
             let plan = wish.request.plan;
@@ -177,9 +246,8 @@ impl Scheduler {
             // A slot that another replica took has a canary too, whose id is not known here: its own stands in for the parent.
             self.handled
                 .insert(key, Handled { until: wish.until, newest: Some((plan.slot, plan.canary_id)) });
-            if wish.missed > 0 {
-                missed(shared, &wish.route.name, wish.missed);
-            }
+            self.put(&wish.route, plan.kind);
+            missed(shared, &wish.route.name, wish.missed);
             match answer {
                 Planned::Ours => submissions.submit(wish.route, plan),
                 Planned::Taken | Planned::Paused => {}
@@ -198,22 +266,15 @@ impl Scheduler {
         Ok(())
     }
 
-    /// How long until a slot is due, at the most a second: a clock may be set, a pause may come.
-    fn until_next_slot(&self, shared: &Shared, now: DateTime<Utc>) -> Duration {
-        let active = shared.active.load();
-        let next = active.routes.values().flat_map(|route| {
-            route.streams.iter().filter_map(|stream| {
-                let handled = self.handled.get(&(route.name.clone(), stream.kind))?;
-                Some(stream.schedule.next_after(handled.until.max(now - stream.offset))? + stream.offset)
-            })
-        });
-        let wait = next.min().map_or(LONGEST_WAIT, |next| (next - now).to_std().unwrap_or_default());
-        wait.clamp(Duration::from_millis(5), LONGEST_WAIT)
+    fn until_next_look(&self, now: DateTime<Utc>) -> Duration {
+        let next = self.agenda.earliest();
+        let wait = next.map_or(LONGEST_WAIT, |next| (next - now).to_std().unwrap_or_default());
+        wait.clamp(SHORTEST_WAIT, LONGEST_WAIT)
     }
 }
 
 fn missed(shared: &Shared, route: &RouteName, slots: u64) {
-    if let Some(counters) = shared.counters.route(route) {
+    if let Some(counters) = shared.counters.route(route).filter(|_| slots > 0) {
         counters.missed_slots.add(slots);
     }
 }

@@ -1,6 +1,6 @@
 //! Submissions: each planned canary is submitted under its key until its fate is known or its bounds are reached.
 
-use super::{active::ActiveRoute, crash, planner, shared::Shared};
+use super::{active::ActiveRoute, crash, follower, planner, shared::Shared};
 use crate::{
     acceptance::{Request, Submitter},
     catalog::labels::{LoopName, SubmissionLabel},
@@ -9,15 +9,18 @@ use crate::{
         evidence::{AmbiguityReason, RefusalReason, Submission, SubmissionResult},
         following::next_look,
     },
-    store::Append,
+    store::{Append, Appended},
 };
-use chrono::{TimeDelta, Utc};
+use chrono::{DateTime, TimeDelta, Utc};
 use std::{sync::Arc, time::Duration};
 use tokio::sync::Semaphore;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 /// Most submissions under way at a time. More wait for a place.
 const MOST_AT_A_TIME: usize = 1024;
+
+/// Most submissions that wait for a place. While there are more, nothing is planned.
+const MOST_WAITING: usize = 1024;
 
 /// How long after it was planned a canary that was never heard of is still sent.
 const RESUME_WITHIN: TimeDelta = TimeDelta::minutes(10);
@@ -38,6 +41,12 @@ impl Submissions {
     /// None under way.
     pub fn new(shared: Arc<Shared>, cancel: CancellationToken) -> Self {
         Self { shared, places: Arc::new(Semaphore::new(MOST_AT_A_TIME)), tasks: TaskTracker::new(), cancel }
+    }
+
+    /// Whether more may be planned. What is planned faster than it can be submitted would wait longer and longer, and go out
+    /// at another time than its slot says.
+    pub fn has_room(&self) -> bool {
+        self.tasks.len() < MOST_AT_A_TIME + MOST_WAITING
     }
 
     /// Submits a planned canary, in a task of its own.
@@ -192,18 +201,17 @@ impl Submissions {
     /// found again by taking over: the key makes that safe.
     async fn append_seen(&self, plan: &Plan, new: Vec<Event>, all: &[Event], release: bool) {
         let canary = Canary::fold(plan.clone(), all);
-        let append = Append {
-            canary_id: plan.canary_id,
-            events: new,
-            look_by: next_look(&canary, Utc::now()),
-            release,
-        };
+        let look_by = next_look(&canary, Utc::now());
+        let append = Append { canary_id: plan.canary_id, events: new, look_by, release };
         let mut wait = Duration::from_millis(200);
         for _ in 0..8 {
             match self.shared.store.append(std::slice::from_ref(&append)).await {
-                Ok(_) => {
+                Ok(answers) => {
                     crash::point("submission_written");
-                    return self.shared.follow.notify_one();
+                    if wakes_follower(&answers, look_by, Utc::now()) {
+                        self.shared.follow.notify_one();
+                    }
+                    return;
                 }
                 Err(error) => tracing::debug!(event = "submission_not_yet_written", reason = %error),
             }
@@ -211,5 +219,28 @@ impl Submissions {
             wait = (wait * 2).min(Duration::from_secs(5));
         }
         tracing::warn!(event = "submission_not_written", canary_id = %plan.canary_id, route = plan.route.as_str());
+    }
+}
+
+/// Whether the follower has something to do at once: what arrived before the submission had ended waits for it to end. A look that is
+/// due later it finds by itself.
+fn wakes_follower(answers: &[Appended], look_by: Option<DateTime<Utc>>, now: DateTime<Utc>) -> bool {
+    let has_arrived = |answer: &Appended| matches!(answer, Appended::Written { receipts_before: 1.. });
+    answers.iter().any(has_arrived) || look_by.is_some_and(|at| at <= now + follower::LONGEST_WAIT)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_follower_is_woken_for_what_it_can_do_now() {
+        let now = Utc::now();
+        let written = |receipts_before| [Appended::Written { receipts_before }];
+        let (soon, later) = (now + TimeDelta::milliseconds(900), now + TimeDelta::minutes(2));
+        assert!(wakes_follower(&written(1), Some(later), now), "it has arrived before its submission ended");
+        assert!(wakes_follower(&written(0), Some(soon), now), "its look comes before the follower's next one");
+        assert!(!wakes_follower(&written(0), Some(later), now), "there is nothing to see yet");
+        assert!(!wakes_follower(&[Appended::Dropped], None, now), "there is nothing to see any more");
     }
 }

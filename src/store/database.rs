@@ -150,13 +150,19 @@ impl Database {
         tokio::time::timeout(limit, work).await.unwrap_or(Err(Fault::TooLate(limit)))
     }
 
-    /// Runs one query in a transaction of its own.
+    /// Runs one query in a transaction of its own. In SQLite a query is one by itself; in PostgreSQL its limits need one around it.
     pub(super) async fn query(
         &self,
         text: &str,
         values: Vec<super::statement::Value>,
     ) -> Result<Vec<AnyRow>, Fault> {
         Self::within(CALL_LIMIT, async {
+            if self.dialect == Dialect::Sqlite && self.is_migrated.load(Ordering::Acquire) {
+                let mut work = Work { conn: self.reading.acquire().await?, is_finished: false };
+                let rows = super::statement::fetch(&mut work, text, values).await?;
+                work.is_finished = true;
+                return Ok(rows);
+            }
             let mut work = self.begin(Access::Read).await?;
             let result = super::statement::fetch(&mut work, text, values).await;
             self.finish(work, result).await

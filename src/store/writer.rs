@@ -21,8 +21,9 @@ use std::{
 };
 use tokio::sync::{Mutex as Turn, oneshot};
 
-/// Most items of one transaction; a single call with more has one of its own.
-const AT_ONCE: usize = 1_024;
+/// Most items of one transaction; a single call with more has one of its own. More would save little, and whoever comes next waits for
+/// the whole of it.
+const AT_ONCE: usize = 512;
 
 /// How often a transaction that met another one is tried again.
 const TRIES: usize = 4;
@@ -76,7 +77,7 @@ impl Writer {
         job: impl FnOnce(Answer<T>) -> Job,
     ) -> Result<Vec<T>, Fault> {
         let (answer, mut answered) = oneshot::channel();
-        self.queue().push_back(job(answer));
+        self.enqueue(job(answer));
         Database::within(CALL_LIMIT, async {
             loop {
                 tokio::select! {
@@ -104,6 +105,16 @@ impl Writer {
     fn queue(&self) -> std::sync::MutexGuard<'_, VecDeque<Job>> {
         // A panic elsewhere leaves a queue that is still whole.
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Decisions stand first in the queue: they end what was begun. Behind a long queue of plans and appends the settling would be
+    /// slower the more there is to settle. The follower waits for each of its decisions, so that they can't keep the others waiting.
+    fn enqueue(&self, job: Job) {
+        let mut queue = self.queue();
+        match job {
+            Job::Decide(..) => queue.push_front(job),
+            Job::Plan(..) | Job::Append(..) => queue.push_back(job),
+        }
     }
 
     fn next_batch(&self) -> Vec<Job> {
@@ -255,5 +266,29 @@ fn settle(job: Job, result: Result<Answers, Fault>) {
             Job::Append(_, answer) => drop(answer.send(Err(fault))),
             Job::Decide(_, answer) => drop(answer.send(Err(fault))),
         },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::store::database::Dialect;
+
+    #[tokio::test]
+    async fn decisions_are_written_before_what_waits() {
+        sqlx::any::install_default_drivers();
+        let pool = sqlx::AnyPool::connect_lazy("sqlite::memory:").expect("nothing connects yet");
+        let writer = Writer::new(Arc::new(Database::new(Dialect::Sqlite, pool.clone(), pool)));
+        let (planned, _planned) = oneshot::channel();
+        let (appended, _appended) = oneshot::channel();
+        let (decided, _decided) = oneshot::channel();
+        writer.enqueue(Job::Plan(Vec::new(), planned));
+        writer.enqueue(Job::Append(Vec::new(), appended));
+        writer.enqueue(Job::Decide(Vec::new(), decided));
+        let batch = writer.next_batch();
+        assert!(
+            matches!(batch.as_slice(), [Job::Decide(..), Job::Plan(..), Job::Append(..)]),
+            "{batch:?}"
+        );
     }
 }
