@@ -118,7 +118,8 @@ impl Memory {
         for (name, route) in &active.routes {
             let facts = RouteFacts::of(&route.config, route.interval);
             let evidence = shared.evidence().get(name);
-            let (newest_submission, newest_arrival) = self.newest.value.get(name).copied().unwrap_or_default();
+            let (newest_submission, newest_arrival) =
+                self.newest.value.get(name).copied().unwrap_or_default();
             routes.insert(
                 name.clone(),
                 RouteSnapshot {

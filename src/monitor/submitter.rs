@@ -239,7 +239,10 @@ mod tests {
         let written = |receipts_before| [Appended::Written { receipts_before }];
         let (soon, later) = (now + TimeDelta::milliseconds(900), now + TimeDelta::minutes(2));
         assert!(wakes_follower(&written(1), Some(later), now), "it has arrived before its submission ended");
-        assert!(wakes_follower(&written(0), Some(soon), now), "its look comes before the follower's next one");
+        assert!(
+            wakes_follower(&written(0), Some(soon), now),
+            "its look comes before the follower's next one"
+        );
         assert!(!wakes_follower(&written(0), Some(later), now), "there is nothing to see yet");
         assert!(!wakes_follower(&[Appended::Dropped], None, now), "there is nothing to see any more");
     }

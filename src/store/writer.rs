@@ -286,9 +286,6 @@ mod tests {
         writer.enqueue(Job::Append(Vec::new(), appended));
         writer.enqueue(Job::Decide(Vec::new(), decided));
         let batch = writer.next_batch();
-        assert!(
-            matches!(batch.as_slice(), [Job::Decide(..), Job::Plan(..), Job::Append(..)]),
-            "{batch:?}"
-        );
+        assert!(matches!(batch.as_slice(), [Job::Decide(..), Job::Plan(..), Job::Append(..)]), "{batch:?}");
     }
 }
