@@ -102,7 +102,7 @@ impl RoutePending {
     }
 
     /// Adds a row, as of this time, under this deadline.
-    fn add(&mut self, row: &PendingRow, as_of: DateTime<Utc>, deadline: Option<Duration>) {
+    pub(super) fn add(&mut self, row: &PendingRow, as_of: DateTime<Utc>, deadline: Option<Duration>) {
         let Some(due) = row.due else {
             self.refused_times = self.refused_times.saturating_add(row.count);
             return;

@@ -1,0 +1,159 @@
+//! A follower around the core, as small as can be: it reads the model ledger, and writes into a map.
+
+use super::{
+    model::{Ledger, at, page},
+    plan::{Crash, OVERLAP, Pass},
+};
+use delivery_canary::domain::flow::{
+    cells::{Cell, CellKey, Level},
+    durable::{Changes, DurableStray, DurableUnit, Saved},
+    follow::{Flow, Reach},
+    settings::Settings,
+};
+use std::{collections::BTreeMap, time::Duration};
+
+pub const DEADLINES: [u64; 3] = [60, 300, 1_200];
+pub const WINDOWS: [u64; 4] = [300, 3_600, 7_200, 21_600];
+
+pub fn settings() -> Settings {
+    Settings {
+        deadlines: DEADLINES.map(Duration::from_secs).to_vec(),
+        windows: WINDOWS.map(Duration::from_secs).to_vec(),
+        baseline: None,
+        horizon: None,
+        history: Duration::from_secs(31 * 86_400),
+        // Short, so that windows begin where only hours are left.
+        fine_for: Duration::from_secs(3_600),
+        overlap: Duration::from_secs(30),
+        max_pending: 1_000,
+        sweep_per_pass: 3,
+        settle_per_pass: 4,
+    }
+}
+
+/// What is written.
+#[derive(Clone, Debug, Default)]
+pub struct Store {
+    pub units: BTreeMap<String, DurableUnit>,
+    pub strays: BTreeMap<(String, String), DurableStray>,
+    pub cells: BTreeMap<CellKey, Cell>,
+    positions: [Option<(i64, i64)>; 2],
+}
+
+impl Store {
+    pub fn write(&mut self, changes: Changes) {
+        for key in changes.units_deleted {
+            assert!(self.units.remove(&key).is_some(), "{key} is to be deleted and isn't there");
+        }
+        for unit in changes.units_upserted {
+            self.units.insert(unit.key.clone(), unit);
+        }
+        for key in changes.strays_deleted {
+            assert!(self.strays.remove(&key).is_some(), "{key:?} is to be deleted and isn't there");
+        }
+        for stray in changes.strays_inserted {
+            let key = (stray.unit.clone(), stray.attempt.clone());
+            assert!(self.strays.insert(key, stray).is_none(), "a stray is to be inserted and is there");
+        }
+        self.cells.extend(changes.cells);
+        let kept = |key: &CellKey| {
+            key.start >= if key.level == Level::Minute { changes.minutes_from } else { changes.hours_from }
+        };
+        self.cells.retain(|key, _| kept(key));
+    }
+
+    pub fn restore(&self, settings: Settings) -> Flow {
+        let saved = Saved {
+            units: self.units.values().cloned().collect(),
+            strays: self.strays.values().cloned().collect(),
+            cells: self.cells.iter().map(|(key, cell)| (*key, *cell)).collect(),
+        };
+        Flow::restore(settings, saved).unwrap()
+    }
+}
+
+pub struct Runner {
+    pub ledger: Ledger,
+    pub flow: Flow,
+    pub store: Store,
+    pub second: i64,
+}
+
+impl Runner {
+    pub fn new(ledger: Ledger) -> Self {
+        Self { ledger, flow: Flow::new(settings()), store: Store::default(), second: 0 }
+    }
+
+    /// One pass, or as much of it as there is before a crash.
+    pub fn pass(&mut self, plan: &Pass) {
+        self.second += plan.gap;
+        let began = self.second;
+        let (first, second) = (began, began + plan.pauses.0);
+        let lookups = second + plan.pauses.1;
+        self.second = lookups;
+        let (read_notifications, read_attempts) =
+            if plan.is_attempts_first { (second, first) } else { (first, second) };
+        let [after_notification, after_attempt] = self.store.positions;
+        let (notifications, is_cut) =
+            page(&self.ledger.notifications, read_notifications, after_notification, plan.limit);
+        let (attempts, are_cut) = page(&self.ledger.attempts, read_attempts, after_attempt, plan.limit);
+        let position = |after, rows: &mut dyn Iterator<Item = (i64, i64)>, read: i64| {
+            rows.filter(|(second, _)| *second <= read - OVERLAP).last().or(after)
+        };
+        let positions = [
+            position(
+                after_notification,
+                &mut notifications.iter().map(|(cursor, _)| *cursor),
+                read_notifications,
+            ),
+            position(after_attempt, &mut attempts.iter().map(|(cursor, _)| *cursor), read_attempts),
+        ];
+        self.flow.begin_pass(at(began));
+        self.flow.canaries(&self.ledger.canaries);
+        let fed = if plan.crash == Crash::AmongRows { notifications.len() / 2 } else { usize::MAX };
+        for (cursor, row) in notifications.into_iter().take(fed) {
+            self.flow.notification(row, Some(cursor) <= positions[0]);
+        }
+        if plan.crash == Crash::AmongRows {
+            return self.restart();
+        }
+        for (cursor, row) in attempts {
+            self.flow.attempt(row, Some(cursor) <= positions[1]);
+        }
+        let reach = if is_cut || are_cut { Reach::Page } else { Reach::End };
+        for unit in self.flow.wanted(reach) {
+            if plan.are_lookups_answered {
+                self.flow.truth(&unit, self.ledger.lookup(&unit, lookups));
+            }
+        }
+        let changes = self.flow.end_pass().unwrap();
+        if plan.crash == Crash::BeforeWriting {
+            return self.restart();
+        }
+        self.store.write(changes);
+        self.store.positions = positions;
+        if plan.crash == Crash::AfterWriting {
+            self.restart();
+        }
+    }
+
+    fn restart(&mut self) {
+        self.flow = self.store.restore(settings());
+    }
+
+    /// Passes after everything has happened, until nothing is left to be found out.
+    pub fn quiet(&mut self) {
+        self.second = self.second.max(self.ledger.quiet_from + OVERLAP);
+        let pass = Pass {
+            gap: OVERLAP + 1,
+            pauses: (0, 0),
+            is_attempts_first: false,
+            limit: usize::MAX,
+            are_lookups_answered: true,
+            crash: Crash::No,
+        };
+        for _ in 0..40 {
+            self.pass(&pass);
+        }
+    }
+}
