@@ -4,6 +4,8 @@
 mod backlog;
 #[path = "ledger/check.rs"]
 mod check;
+#[path = "ledger/following.rs"]
+mod following;
 #[path = "ledger/guide.rs"]
 mod guide;
 #[path = "ledger/in_the_way.rs"]
@@ -12,9 +14,13 @@ mod in_the_way;
 mod lag;
 #[path = "ledger/lookups.rs"]
 mod lookups;
+#[path = "ledger/pages.rs"]
+mod pages;
 #[path = "common/postgres.rs"]
 mod postgres;
 #[path = "ledger/sqlite_files.rs"]
 mod sqlite_files;
 #[path = "ledger/support.rs"]
 mod support;
+#[path = "ledger/truths.rs"]
+mod truths;

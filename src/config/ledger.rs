@@ -1,6 +1,14 @@
 //! How the target's attempt ledger is read, as configuration.
 
+mod following;
+
+pub use following::{
+    AttemptsColumns, AttemptsQuery, Cursor, FirstRead, NotificationsColumns, NotificationsQuery,
+    PartitionColumns, PartitionQuery, Reread,
+};
+
 use super::scalar::{Secret, Span};
+use chrono::{DateTime, Utc};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::{collections::BTreeMap, path::PathBuf};
@@ -16,6 +24,30 @@ pub struct Ledger {
     /// Everybody's pending notifications.
     #[serde(default)]
     pub pending: Option<PendingQuery>,
+    /// Everybody's notifications, one after the other: with it the ledger is followed, and its figures don't cost more as history grows.
+    #[serde(default)]
+    pub notifications: Option<NotificationsQuery>,
+    /// Everybody's attempts, one after the other. It needs `notifications`.
+    #[serde(default)]
+    pub attempts: Option<AttemptsQuery>,
+    /// The exact count that the followed figures are held against. It needs `notifications`.
+    #[serde(default)]
+    pub partition: Option<PartitionQuery>,
+    /// How far back the first read of the streams goes.
+    #[serde(default = "thirty_one_days")]
+    pub history: Span,
+    /// What was due before this instant and is still pending is counted apart: it was stuck when the monitor came.
+    #[serde(default)]
+    pub baseline: Option<DateTime<Utc>>,
+    /// How the history is read when the ledger is followed for the first time.
+    #[serde(default)]
+    pub first_read: FirstRead,
+    /// How pending notifications are read again by id.
+    #[serde(default)]
+    pub reread: Reread,
+    /// Most pending notifications that are followed in memory. Above it the pending query alone speaks, and the monitor says so.
+    #[serde(default = "pending_limit")]
+    pub max_pending: u32,
     /// What the ledger's own words mean. A word that isn't here is `unknown`.
     pub statuses: BTreeMap<String, Meaning>,
     /// How old a reading may be before the ledger counts as unobserved. It covers replica lag and late commits.
@@ -86,9 +118,18 @@ pub struct LookupColumns {
     /// The idempotency key, where the ledger has it. Without it an ambiguous acceptance without an id can't be resolved by the ledger.
     #[serde(default)]
     pub idempotency_key: Option<Column>,
+    /// The destination, where one notification goes to several. A followed ledger is asked with it, canaries are not.
+    #[serde(default)]
+    pub destination: Option<Column>,
+    /// The service's word for the route, as in `notifications`.
+    #[serde(default)]
+    pub route: Option<Column>,
     /// When the notification was accepted.
     #[serde(default)]
     pub accepted_at: Option<Column>,
+    /// When it is to go out at the earliest, where it was delayed.
+    #[serde(default)]
+    pub not_before: Option<Column>,
     /// The notification's own status, where it has one.
     #[serde(default)]
     pub status: Option<Column>,
@@ -101,6 +142,9 @@ pub struct LookupColumns {
     /// When the attempt started.
     #[serde(default)]
     pub attempt_at: Option<Column>,
+    /// When the next attempt is planned. Where it is not NULL, an attempt whose status means a rejection or `unknown` is `retryable`.
+    #[serde(default)]
+    pub next_attempt: Option<Column>,
     /// The policy version under which the attempt was routed or suppressed.
     #[serde(default)]
     pub policy_version: Option<Column>,
@@ -220,6 +264,12 @@ fn five_seconds() -> Span {
 }
 fn row_limit() -> u32 {
     20_000
+}
+fn thirty_one_days() -> Span {
+    Span::seconds(31 * 86_400)
+}
+fn pending_limit() -> u32 {
+    500_000
 }
 fn two() -> u32 {
     2

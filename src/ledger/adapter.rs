@@ -3,13 +3,17 @@
 use super::{
     FindsBy, LedgerError, LedgerReader, LedgerStats, Lookup,
     backlog::BacklogLayout,
-    binds::{Binds, Limits, Prepared, Table},
+    binds::{Binds, Head, Limits, Prepared, Rows, Table},
+    bounds::Times,
     cell::Misfit,
+    flow::{FlowQueries, LedgerFlow, Stream},
     lookup::LookupLayout,
     notes::{Notes, shown},
-    postgres::PostgresReader,
+    position::{Position, Value},
+    postgres::{PostgresReader, least_id},
     sql::{self, Dialect, Parameter},
     sqlite::SqliteReader,
+    wanted::Field,
     words::Words,
 };
 use crate::{
@@ -26,6 +30,7 @@ use std::{
     sync::{Arc, Mutex, PoisonError},
     time::{Duration, Instant},
 };
+use uuid::Uuid;
 
 /// The most unmapped words that are told in the life of an adapter.
 const MOST_TOLD: usize = 64;
@@ -36,6 +41,7 @@ pub struct LedgerAdapter {
     pub(super) database: Database,
     pub(super) lookup: (Prepared, LookupLayout),
     pub(super) pending: Option<(Prepared, BacklogLayout)>,
+    pub(super) flow: Option<Arc<FlowQueries>>,
     pub(super) words: Words,
     pub(super) overlap: Duration,
     pub(super) freshness: Duration,
@@ -53,10 +59,37 @@ pub(super) enum Database {
 }
 
 impl Database {
-    async fn read(&self, prepared: &Prepared, binds: &Binds) -> Result<Table, LedgerError> {
+    /// Reads a query within the limits, row by row.
+    async fn read(
+        &self,
+        prepared: &Prepared,
+        binds: &Binds,
+        rows: &mut dyn Rows,
+    ) -> Result<Head, LedgerError> {
         match self {
-            Self::Postgres(postgres) => postgres.read(prepared, binds).await,
-            Self::Sqlite(sqlite) => sqlite.read(prepared, binds).await,
+            Self::Postgres(postgres) => postgres.read(prepared, binds, rows).await,
+            Self::Sqlite(sqlite) => sqlite.read(prepared, binds, rows).await,
+        }
+    }
+}
+
+impl Database {
+    /// What comes before all ids of this column: by what the parameter is cast to, else by the column's type.
+    async fn least_id(&self, prepared: &Prepared, id: Field) -> Result<Value, LedgerError> {
+        let cast = prepared.query.casts.get(&Parameter::AfterId);
+        let least = match cast.map(String::as_str) {
+            Some("uuid") => Some(Value::Uuid(Uuid::nil())),
+            Some("bigint" | "int8") => Some(Value::Int(i64::MIN)),
+            Some("integer" | "int" | "int4") => Some(Value::Int(i32::MIN.into())),
+            Some("smallint" | "int2") => Some(Value::Int(i16::MIN.into())),
+            Some("text" | "varchar" | "citext") => Some(Value::Text("".into())),
+            _ => None,
+        };
+        match (least, self) {
+            (Some(least), _) => Ok(least),
+            (None, Self::Postgres(postgres)) => least_id(postgres, prepared, id).await,
+            // A number comes before all text here, and where a text column makes a text of it, its sign does.
+            (None, Self::Sqlite(_)) => Ok(Value::Int(i64::MIN)),
         }
     }
 }
@@ -78,11 +111,15 @@ pub fn open(name: &str, config: &Ledger) -> Result<Arc<LedgerAdapter>, LedgerErr
     let max_rows = config.max_rows as usize;
     let pending =
         config.pending.as_ref().map(|query| prepare_pending(query, dialect, max_rows)).transpose()?;
+    let lookup = prepare_lookup(&config.lookup, dialect, max_rows)?;
+    let times = if dialect == Dialect::Sqlite { Times::Texts } else { Times::Typed };
+    let flow = FlowQueries::new(config, &lookup.1, dialect, times)?.map(Arc::new);
     Ok(Arc::new(LedgerAdapter {
         name: name.to_owned(),
         database,
-        lookup: prepare_lookup(&config.lookup, dialect, max_rows)?,
+        lookup,
         pending,
+        flow,
         words: Words::new(&config.statuses),
         overlap: config.overlap.get(),
         freshness: config.freshness.get(),
@@ -92,11 +129,11 @@ pub fn open(name: &str, config: &Ledger) -> Result<Arc<LedgerAdapter>, LedgerErr
     }))
 }
 
-fn unusable(part: &'static str, reason: impl ToString) -> LedgerError {
+pub(super) fn unusable(part: &'static str, reason: impl ToString) -> LedgerError {
     LedgerError::Configuration { part, reason: reason.to_string() }
 }
 
-fn misfit(part: &'static str) -> impl Fn(Misfit) -> LedgerError {
+pub(super) fn misfit(part: &'static str) -> impl Fn(Misfit) -> LedgerError {
     move |misfit| unusable(part, format!("column `{}`: {}", misfit.column, misfit.problem))
 }
 
@@ -148,6 +185,28 @@ impl LedgerAdapter {
         self.pending.as_ref().map(|_| self.refresh_every)
     }
 
+    /// The ledger for whoever follows it; nothing where the configuration has no `notifications`.
+    pub fn flow(self: &Arc<Self>) -> Option<LedgerFlow> {
+        let queries = self.flow.as_ref()?;
+        Some(LedgerFlow::new(Arc::clone(self), Arc::clone(queries)))
+    }
+
+    /// The place before all rows of the history.
+    ///
+    /// # Errors
+    /// When the ledger can't be read, or its ids have no least value.
+    pub(super) async fn first_position<L>(
+        &self,
+        queries: &FlowQueries,
+        stream: &Stream<L>,
+        now: DateTime<Utc>,
+    ) -> Result<Position, LedgerError> {
+        let probe = || self.database.least_id(&stream.prepared, stream.cursor.id);
+        let id = stream.least_id.get_or_try_init(probe).await?.clone();
+        let at = stream.cursor.at.map(|_| queries.first_time(stream, now));
+        Ok(Position { at, id })
+    }
+
     /// What is known of the ledger from reading it.
     pub fn stats(&self) -> &Arc<LedgerStats> {
         &self.stats
@@ -168,27 +227,44 @@ impl LedgerAdapter {
             let table = self.read(prepared, &Binds { overlap: self.overlap, ..Binds::default() }).await?;
             let mut notes = Notes::default();
             let backlog = layout
-                .map(&table.rows, &self.words, table.began_at, &mut notes)
+                .map(&table.rows, &self.words, table.head.began_at, &mut notes)
                 .map_err(|misfit| LedgerError::misfit(prepared.name, misfit))?;
             self.note(&notes);
-            let as_of = as_of(&table);
-            Ok(PendingSnapshot::fold(as_of, deadlines, backlog.rows, backlog.settled_rows, table.truncated))
+            let as_of = as_of(&table.head);
+            Ok(PendingSnapshot::fold(
+                as_of,
+                deadlines,
+                backlog.rows,
+                backlog.settled_rows,
+                table.head.truncated,
+            ))
         })
         .await
     }
 
     pub(super) async fn read(&self, prepared: &Prepared, binds: &Binds) -> Result<Table, LedgerError> {
-        let table = self.database.read(prepared, binds).await?;
+        let mut rows = Vec::new();
+        let head = self.read_rows(prepared, binds, &mut rows).await?;
+        Ok(Table { rows, head })
+    }
+
+    pub(super) async fn read_rows(
+        &self,
+        prepared: &Prepared,
+        binds: &Binds,
+        rows: &mut dyn Rows,
+    ) -> Result<Head, LedgerError> {
+        let head = self.database.read(prepared, binds, rows).await?;
         self.stats.update(|figures| {
-            figures.rows_read += table.rows.len() as u64;
-            figures.lag = Some(table.lag);
-            figures.skew = table.skew.or(figures.skew);
+            figures.rows_read += head.rows as u64;
+            figures.lag = Some(head.lag);
+            figures.skew = head.skew.or(figures.skew);
         });
-        Ok(table)
+        Ok(head)
     }
 
     /// Runs a reading, and counts it whatever comes of it.
-    async fn counted<T>(
+    pub(super) async fn counted<T>(
         &self,
         reading: impl Future<Output = Result<T, LedgerError>>,
     ) -> Result<T, LedgerError> {
@@ -208,7 +284,7 @@ impl LedgerAdapter {
     }
 
     /// Counts what was odd. An unmapped status is told once, with a bounded number of them.
-    fn note(&self, notes: &Notes) {
+    pub(super) fn note(&self, notes: &Notes) {
         self.stats.update(|figures| {
             figures.unmapped_statuses += notes.unmapped_statuses;
             figures.refused_times += notes.refused_times;
@@ -228,9 +304,9 @@ impl LedgerAdapter {
 }
 
 /// As of when absence is proven: our time before the statement began, less what a replica is behind.
-fn as_of(table: &Table) -> DateTime<Utc> {
-    let lag = TimeDelta::from_std(table.lag).unwrap_or(TimeDelta::MAX);
-    table.began_at.checked_sub_signed(lag).unwrap_or(DateTime::UNIX_EPOCH)
+pub(super) fn as_of(head: &Head) -> DateTime<Utc> {
+    let lag = TimeDelta::from_std(head.lag).unwrap_or(TimeDelta::MAX);
+    head.began_at.checked_sub_signed(lag).unwrap_or(DateTime::UNIX_EPOCH)
 }
 
 #[async_trait]
@@ -244,10 +320,11 @@ impl LedgerReader for LedgerAdapter {
             ids: ids.iter().map(|id| id.as_str().to_owned()).collect(),
             keys: keys.iter().map(|key| key.as_str().to_owned()).collect(),
             overlap: self.overlap,
+            ..Binds::default()
         };
         self.counted(async {
             let table = self.read(prepared, &binds).await?;
-            if table.truncated {
+            if table.head.truncated {
                 let reason = format!(
                     "more than {} rows for {} canaries: what was cut off would look absent. Is `:ids` in the condition? \
                      Otherwise raise `max_rows`",
@@ -258,10 +335,10 @@ impl LedgerReader for LedgerAdapter {
             }
             let mut notes = Notes::default();
             let found = layout
-                .join(&table.rows, &self.words, ids, table.began_at, &mut notes)
+                .join(&table.rows, &self.words, ids, table.head.began_at, &mut notes)
                 .map_err(|misfit| LedgerError::misfit(prepared.name, misfit))?;
             self.note(&notes);
-            Ok(Lookup { as_of: as_of(&table), found })
+            Ok(Lookup { as_of: as_of(&table.head), found })
         })
         .await
     }

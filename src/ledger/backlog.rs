@@ -3,7 +3,7 @@
 use super::{
     cell::{Cell, Misfit, count, identifier},
     notes::Notes,
-    time::{Horizon, Reading, read},
+    time::{Horizon, Reading, due, read},
     wanted::{Field, TimeField, Wanted},
     words::{Word, Words},
 };
@@ -137,11 +137,7 @@ impl BacklogLayout {
         let accepted_at = time(self.accepted_at, Horizon::Happened)?;
         let not_before =
             self.not_before.map_or(Ok(Reading::Missing), |field| time(field, Horizon::Planned))?;
-        Ok(match (accepted_at, not_before) {
-            (Reading::At(accepted_at), Reading::At(not_before)) => Some(accepted_at.max(not_before)),
-            (Reading::At(accepted_at), Reading::Missing) => Some(accepted_at),
-            _ => None,
-        })
+        Ok(due(accepted_at, not_before))
     }
 }
 

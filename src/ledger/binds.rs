@@ -2,7 +2,8 @@
 
 use super::{
     LedgerError,
-    cell::Cell,
+    cell::{Cell, Misfit},
+    position::{Position, Value},
     sql::{ListType, Parameter, Query},
     wanted::Wanted,
 };
@@ -55,6 +56,12 @@ pub struct Binds {
     pub keys: Vec<String>,
     /// `:overlap`.
     pub overlap: Duration,
+    /// `:after_ts` and `:after_id`. Where it is missing they are NULL, behind which nothing comes.
+    pub after: Option<Position>,
+    /// `:from_ts`; NULL where it is missing.
+    pub from: Option<Value>,
+    /// `:until_ts`; NULL where it is missing.
+    pub until: Option<Value>,
 }
 
 /// One bound value.
@@ -66,6 +73,10 @@ pub enum Bind {
     Int(i64),
     /// An instant.
     Instant(DateTime<Utc>),
+    /// A value in the type in which it was read.
+    Value(Value),
+    /// NULL of whatever type is wanted there.
+    Null,
 }
 
 impl Binds {
@@ -75,6 +86,7 @@ impl Binds {
             let list_type = prepared.query.list_types.get(&parameter).copied();
             Bind::List(texts.iter().filter_map(|text| as_list_type(text, list_type)).collect())
         };
+        let bind = |value: Option<&Value>| value.cloned().map_or(Bind::Null, Bind::Value);
         let value = |parameter: &Parameter| match parameter {
             Parameter::Ids => list(*parameter, &self.ids),
             Parameter::Keys => list(*parameter, &self.keys),
@@ -83,6 +95,10 @@ impl Binds {
             Parameter::Now => Bind::Instant(now),
             Parameter::NowMs => Bind::Int(now.timestamp_millis()),
             Parameter::Overlap => Bind::Int(i64::try_from(self.overlap.as_secs()).unwrap_or(i64::MAX)),
+            Parameter::AfterTs => bind(self.after.as_ref().and_then(|after| after.at.as_ref())),
+            Parameter::AfterId => bind(self.after.as_ref().map(|after| &after.id)),
+            Parameter::FromTs => bind(self.from.as_ref()),
+            Parameter::UntilTs => bind(self.until.as_ref()),
         };
         prepared.query.parameters.iter().map(value).collect()
     }
@@ -102,11 +118,43 @@ fn as_list_type(text: &str, list_type: Option<ListType>) -> Option<String> {
     }
 }
 
+/// Takes the rows of a reading, one after the other.
+pub trait Rows: Send {
+    /// A reading begins, at this time of ours. What was taken before belongs to one that failed, and is dropped.
+    fn begin(&mut self, began_at: DateTime<Utc>);
+
+    /// Takes the wanted columns of a row. They are overwritten by the next one.
+    ///
+    /// # Errors
+    /// When they can't be read as configured: the reading ends.
+    fn row(&mut self, cells: &[Cell]) -> Result<(), Misfit>;
+}
+
+impl Rows for Vec<Vec<Cell>> {
+    fn begin(&mut self, _: DateTime<Utc>) {
+        self.clear();
+    }
+
+    fn row(&mut self, cells: &[Cell]) -> Result<(), Misfit> {
+        self.push(cells.to_vec());
+        Ok(())
+    }
+}
+
 /// What a reading gave.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Table {
     /// The wanted columns of each row.
     pub rows: Vec<Vec<Cell>>,
+    /// What is known of the reading itself.
+    pub head: Head,
+}
+
+/// What is known of a reading beside its rows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Head {
+    /// How many rows were taken.
+    pub rows: usize,
     /// Whether there were more rows than are read.
     pub truncated: bool,
     /// Our time just before the statement began to read.

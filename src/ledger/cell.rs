@@ -50,7 +50,7 @@ impl Cell {
 }
 
 /// The longest text that is taken for an id, a key or a version, in bytes.
-const LONGEST_ID: usize = 256;
+pub const LONGEST_ID: usize = 256;
 
 /// What does not fit in a column of a result.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -141,7 +141,12 @@ impl LedgerAdapter {
         let uuids = (0..TRIED_WITH as u128).map(|n| uuid::Uuid::from_u128(n).to_string());
         let numbers = (1..=TRIED_WITH).map(|n| format!("-{n}"));
         let keys = (0..TRIED_WITH).map(|n| format!("dc-{n:032}"));
-        Binds { ids: uuids.chain(numbers).collect(), keys: keys.collect(), overlap: self.overlap }
+        Binds {
+            ids: uuids.chain(numbers).collect(),
+            keys: keys.collect(),
+            overlap: self.overlap,
+            ..Binds::default()
+        }
     }
 
     /// Runs a query, looks at its columns by one row of their types, and at its plan.
@@ -198,7 +203,7 @@ impl LedgerAdapter {
     async fn check_backlog(&self, prepared: &Prepared, layout: &BacklogLayout) -> Vec<Finding> {
         let (name, mut notes) = ("pending rows", Notes::default());
         let Ok(table) = self.read(prepared, &self.trial_binds()).await else { return Vec::new() };
-        let backlog = match layout.map(&table.rows, &self.words, table.began_at, &mut notes) {
+        let backlog = match layout.map(&table.rows, &self.words, table.head.began_at, &mut notes) {
             Ok(backlog) => backlog,
             Err(misfit) => {
                 let error = LedgerError::misfit(prepared.name, misfit);
@@ -212,7 +217,7 @@ impl LedgerAdapter {
         };
         let odd = [
             warn(
-                table.truncated,
+                table.head.truncated,
                 format!("more than {} rows: no figure of it is exact", prepared.max_rows),
                 "let the query count: `group by` route, status and due time, and name the count in `columns.count`",
             ),

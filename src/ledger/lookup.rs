@@ -1,12 +1,16 @@
 //! The lookup's rows, joined: one finding for each notification, with its attempts.
 
+mod truth;
+
+pub use truth::TruthRows;
+
 use super::{
     Found,
     cell::{Cell, Misfit, identifier},
     notes::Notes,
     time::{Form, Horizon, Reading, read},
     wanted::{Field, TimeField, Wanted},
-    words::{Word, Words, disposition, outcome},
+    words::{Word, Words, disposition, outcome, with_next_attempt},
 };
 use crate::{
     config::ledger::{LookupColumns, Meaning},
@@ -27,11 +31,15 @@ pub struct LookupLayout {
     pub wanted: Wanted,
     notification_id: Field,
     key: Option<Field>,
+    destination: Option<Field>,
+    route: Option<Field>,
     accepted_at: Option<TimeField>,
+    not_before: Option<TimeField>,
     status: Option<Field>,
     attempt_id: Option<Field>,
     attempt_status: Option<Field>,
     attempt_at: Option<TimeField>,
+    next_attempt: Option<Field>,
     policy_version: Option<Field>,
 }
 
@@ -45,11 +53,15 @@ impl LookupLayout {
         let layout = Self {
             notification_id: wanted.field(&columns.notification_id)?,
             key: columns.idempotency_key.as_ref().map(|c| wanted.field(c)).transpose()?,
+            destination: columns.destination.as_ref().map(|c| wanted.field(c)).transpose()?,
+            route: columns.route.as_ref().map(|c| wanted.field(c)).transpose()?,
             accepted_at: columns.accepted_at.as_ref().map(|c| wanted.time(c)).transpose()?,
+            not_before: columns.not_before.as_ref().map(|c| wanted.time(c)).transpose()?,
             status: columns.status.as_ref().map(|c| wanted.field(c)).transpose()?,
             attempt_id: columns.attempt_id.as_ref().map(|c| wanted.field(c)).transpose()?,
             attempt_status: columns.attempt_status.as_ref().map(|c| wanted.field(c)).transpose()?,
             attempt_at: columns.attempt_at.as_ref().map(|c| wanted.time(c)).transpose()?,
+            next_attempt: columns.next_attempt.as_ref().map(|c| wanted.field(c)).transpose()?,
             policy_version: columns.policy_version.as_ref().map(|c| wanted.field(c)).transpose()?,
             wanted,
         };
@@ -139,12 +151,23 @@ impl LookupLayout {
         let (Some(id), Some(status)) = (self.attempt_id, self.attempt_status) else { return Ok(None) };
         let text = |field: Field| identifier(&row[field.0], self.wanted.name(field));
         let Some(attempt_id) = text(id)? else { return Ok(None) };
-        let meaning = self.word(status, row, words, notes)?;
+        let meaning = self.attempt_meaning(status, row, words, notes)?;
         // An attempt that is under way has no outcome yet. It is read again when it has one.
         let Some(outcome) = outcome(meaning) else { return Ok(None) };
         let at = self.time(self.attempt_at, row, now, notes)?;
         let policy_version = self.policy_version.map(text).transpose()?.flatten();
         Ok(Some(Attempt { fact: AttemptFact { attempt_id, outcome, at, policy_version }, meaning }))
+    }
+
+    fn attempt_meaning(
+        &self,
+        status: Field,
+        row: &[Cell],
+        words: &Words,
+        notes: &mut Notes,
+    ) -> Result<Meaning, Misfit> {
+        let is_planned = self.next_attempt.is_some_and(|field| row[field.0] != Cell::Null);
+        Ok(with_next_attempt(self.word(status, row, words, notes)?, is_planned))
     }
 
     fn word(&self, field: Field, row: &[Cell], words: &Words, notes: &mut Notes) -> Result<Meaning, Misfit> {

@@ -6,11 +6,14 @@
 mod adapter;
 mod backlog;
 mod binds;
+mod bounds;
 mod cell;
 pub mod check;
 mod error;
+pub mod flow;
 mod lookup;
 mod notes;
+mod position;
 mod postgres;
 pub mod sql;
 mod sqlite;
@@ -21,6 +24,8 @@ mod words;
 
 pub use adapter::{LedgerAdapter, open};
 pub use error::LedgerError;
+pub use flow::FlowReader;
+pub use position::{NoPosition, Position};
 pub use stats::{LedgerFigures, LedgerStats};
 
 use crate::domain::{

@@ -1,15 +1,18 @@
 //! A PostgreSQL ledger: at most two connections, each reading in short read-only transactions.
 
 mod cell;
+mod encode;
 mod failure;
+mod least;
 mod opening;
 
 use super::{
     LedgerError,
-    binds::{Bind, Binds, Limits, Prepared, Table, locate},
+    binds::{Bind, Binds, Head, Limits, Prepared, Rows, locate},
+    cell::Cell,
+    position::Value,
 };
 use crate::config::ledger::PostgresLedger;
-use cell::cell;
 use chrono::Utc;
 use failure::Failure;
 use futures_util::TryStreamExt;
@@ -30,6 +33,7 @@ use std::{
 use tokio::{sync::Semaphore, time::timeout};
 
 pub(super) use cell::sample;
+pub(super) use least::least_id;
 
 /// The name by which the database's own people see us.
 const APPLICATION_NAME: &str = "delivery-canary";
@@ -101,14 +105,24 @@ impl PostgresReader {
     ///
     /// # Errors
     /// When there is no connection, or the query fails or runs into a limit.
-    pub async fn read(&self, prepared: &Prepared, binds: &Binds) -> Result<Table, LedgerError> {
+    pub async fn read(
+        &self,
+        prepared: &Prepared,
+        binds: &Binds,
+        rows: &mut dyn Rows,
+    ) -> Result<Head, LedgerError> {
         let limit = self.limits.total();
         let reason = "the database gave no sign";
         let late = LedgerError::Timeout { query: prepared.name, limit, reason };
-        timeout(limit, self.read_without_limit(prepared, binds)).await.unwrap_or(Err(late))
+        timeout(limit, self.read_without_limit(prepared, binds, rows)).await.unwrap_or(Err(late))
     }
 
-    async fn read_without_limit(&self, prepared: &Prepared, binds: &Binds) -> Result<Table, LedgerError> {
+    async fn read_without_limit(
+        &self,
+        prepared: &Prepared,
+        binds: &Binds,
+        rows: &mut dyn Rows,
+    ) -> Result<Head, LedgerError> {
         let _permit = self.permits.acquire().await.map_err(|e| LedgerError::Unreachable(e.to_string()))?;
         let mut new_types = 0;
         loop {
@@ -118,12 +132,12 @@ impl PostgresReader {
                 None => Kept { connection: self.connect().await?, made_at: Instant::now(), was_used: false },
             };
             let was_used = kept.was_used;
-            let result = self.transaction(&mut kept.connection, prepared, binds).await;
+            let result = self.transaction(&mut kept.connection, prepared, binds, rows).await;
             if !matches!(result, Err(Failure::Lost(_))) && end(&mut kept.connection).await.is_ok() {
                 self.keep(kept);
             }
             match result {
-                Ok(table) => return Ok(table),
+                Ok(head) => return Ok(head),
                 Err(Failure::Lost(_)) if was_used => {}
                 Err(Failure::TypeWasNew(_)) if new_types < MOST_NEW_TYPES => new_types += 1,
                 Err(Failure::MayNotProbe) => self.may_probe.store(false, Ordering::Relaxed),
@@ -189,25 +203,32 @@ impl PostgresReader {
         connection: &mut PgConnection,
         prepared: &Prepared,
         binds: &Binds,
-    ) -> Result<Table, Failure> {
+        rows: &mut dyn Rows,
+    ) -> Result<Head, Failure> {
         let may_probe = self.may_probe.load(Ordering::Relaxed);
         let opening = begin(connection, &self.limits, may_probe, prepared.name).await?;
         let began_at = Utc::now();
         let failed = |error| Failure::of(error, prepared.name, &self.limits);
         let values = binds.in_order(prepared, began_at);
         let mut stream = nameless(&prepared.query.sql, values).fetch(connection);
-        let (mut rows, mut places, mut truncated) = (Vec::new(), Vec::new(), false);
+        rows.begin(began_at);
+        let (mut cells, mut columns, mut taken, mut truncated) = (Vec::new(), Vec::new(), 0, false);
         while let Some(row) = stream.try_next().await.map_err(failed)? {
-            if rows.is_empty() {
-                places = places_of(&row, prepared).map_err(Failure::Answered)?;
+            if taken == 0 {
+                columns = columns_of(&row, prepared).map_err(Failure::Answered)?;
+                cells.resize(columns.len(), Cell::Null);
             }
-            if rows.len() == prepared.max_rows {
+            if taken == prepared.max_rows {
                 truncated = true;
                 break;
             }
-            rows.push(places.iter().map(|place| cell(&row, *place)).collect());
+            taken += 1;
+            for (cell, (place, kind)) in cells.iter_mut().zip(&columns) {
+                cell::read(&row, *place, *kind, cell);
+            }
+            rows.row(&cells).map_err(|m| Failure::Answered(LedgerError::misfit(prepared.name, m)))?;
         }
-        Ok(Table { rows, truncated, began_at, lag: opening.lag, skew: opening.skew })
+        Ok(Head { rows: taken, truncated, began_at, lag: opening.lag, skew: opening.skew })
     }
 
     fn idle(&self) -> Option<Kept> {
@@ -221,9 +242,11 @@ impl PostgresReader {
     }
 }
 
-fn places_of(row: &PgRow, prepared: &Prepared) -> Result<Vec<usize>, LedgerError> {
+/// The places of the wanted columns in a row, and how each is read.
+fn columns_of(row: &PgRow, prepared: &Prepared) -> Result<Vec<(usize, cell::Kind)>, LedgerError> {
     let present: Vec<&str> = row.columns().iter().map(Column::name).collect();
-    locate(prepared, &present)
+    let places = locate(prepared, &present)?;
+    Ok(places.into_iter().map(|place| (place, cell::Kind::of(row.column(place).type_info()))).collect())
 }
 
 /// A statement with its values bound. It has no name, so a pooler may send each transaction to another server.
@@ -234,5 +257,15 @@ fn nameless(sql: &str, values: Vec<Bind>) -> Query<'static, Postgres, PgArgument
         Bind::List(texts) => query.bind(texts),
         Bind::Int(number) => query.bind(number),
         Bind::Instant(at) => query.bind(at),
+        Bind::Null => query.bind(encode::Null),
+        Bind::Value(value) => match value {
+            Value::Int(number) => query.bind(number),
+            Value::Uuid(uuid) => query.bind(uuid),
+            Value::Text(text) => query.bind(String::from(text)),
+            Value::Decimal(text) => query.bind(encode::Numeric(text)),
+            Value::Float(number) => query.bind(number),
+            Value::Instant(at) => query.bind(at),
+            Value::Naive(at) => query.bind(at),
+        },
     })
 }

@@ -26,10 +26,29 @@ pub enum Parameter {
     NowMs,
     /// `:overlap`, whole seconds.
     Overlap,
+    /// `:after_ts`, the time of the row behind which a page begins, in the type and form of the cursor's column.
+    AfterTs,
+    /// `:after_id`, the id of that row, in its own type.
+    AfterId,
+    /// `:from_ts`, from when on, in the form of the column that it is held against.
+    FromTs,
+    /// `:until_ts`, before when, in the same form.
+    UntilTs,
 }
 
 impl Parameter {
-    const ALL: [Self; 6] = [Self::Ids, Self::Keys, Self::Limit, Self::Now, Self::NowMs, Self::Overlap];
+    const ALL: [Self; 10] = [
+        Self::Ids,
+        Self::Keys,
+        Self::Limit,
+        Self::Now,
+        Self::NowMs,
+        Self::Overlap,
+        Self::AfterTs,
+        Self::AfterId,
+        Self::FromTs,
+        Self::UntilTs,
+    ];
 
     /// Its name in the SQL, without the colon.
     pub const fn name(self) -> &'static str {
@@ -40,6 +59,10 @@ impl Parameter {
             Self::Now => "now",
             Self::NowMs => "now_ms",
             Self::Overlap => "overlap",
+            Self::AfterTs => "after_ts",
+            Self::AfterId => "after_id",
+            Self::FromTs => "from_ts",
+            Self::UntilTs => "until_ts",
         }
     }
 }
@@ -62,6 +85,8 @@ pub struct Query {
     pub parameters: Vec<Parameter>,
     /// What the list parameters are cast to.
     pub list_types: BTreeMap<Parameter, ListType>,
+    /// What the other parameters are cast to right behind them: the type's first word, in lower case.
+    pub casts: BTreeMap<Parameter, String>,
 }
 
 impl Query {
@@ -91,8 +116,12 @@ const READING: [&str; 4] = ["select", "with", "values", "table"];
 /// # Errors
 /// When it isn't one single reading statement, or binds something else.
 pub fn parse(text: &str, dialect: Dialect, allowed: &[Parameter]) -> Result<Query, SqlFault> {
-    let query =
-        Query { sql: String::with_capacity(text.len()), parameters: Vec::new(), list_types: BTreeMap::new() };
+    let query = Query {
+        sql: String::with_capacity(text.len()),
+        parameters: Vec::new(),
+        list_types: BTreeMap::new(),
+        casts: BTreeMap::new(),
+    };
     let mut scan = Scan { text, at: 0, dialect, allowed, query };
     scan.first_word()?;
     scan.at = 0;
@@ -221,6 +250,8 @@ impl<'a> Scan<'a> {
         self.at += 1 + name.len();
         if let Some(list_type) = list_type(self.rest()) {
             self.query.list_types.insert(parameter, list_type);
+        } else if let Some(word) = cast(self.rest()) {
+            self.query.casts.insert(parameter, word);
         }
         Ok(())
     }
@@ -307,6 +338,14 @@ fn list_type(text: &str) -> Option<ListType> {
         "smallint" | "int2" => Some(ListType::Integer(2)),
         _ => None,
     }
+}
+
+/// The first word of the type that a parameter is cast to right behind it; both spellings of a time with a zone are one.
+fn cast(text: &str) -> Option<String> {
+    let cast = text.trim_start().strip_prefix("::")?.trim_start();
+    let word = word_of(cast).to_ascii_lowercase();
+    let next = word_of(cast[word.len()..].trim_start()).to_ascii_lowercase();
+    Some(if word == "timestamp" && next == "with" { "timestamptz".into() } else { word })
 }
 
 #[cfg(test)]

@@ -2,8 +2,9 @@
 
 use super::{
     LedgerError,
-    binds::{Bind, Binds, Limits, Prepared, Table, locate},
+    binds::{Bind, Binds, Head, Limits, Prepared, Rows, locate},
     cell::Cell,
+    position::Value,
 };
 use crate::config::ledger;
 use chrono::{DateTime, SecondsFormat, Utc};
@@ -70,17 +71,27 @@ impl SqliteReader {
     ///
     /// # Errors
     /// When the file can't be opened, or the query fails or runs into a limit.
-    pub async fn read(&self, prepared: &Prepared, binds: &Binds) -> Result<Table, LedgerError> {
+    pub async fn read(
+        &self,
+        prepared: &Prepared,
+        binds: &Binds,
+        rows: &mut dyn Rows,
+    ) -> Result<Head, LedgerError> {
         let limit = self.limits.total();
         let reason = "the file system gave no sign";
         let late = LedgerError::Timeout { query: prepared.name, limit, reason };
-        timeout(limit, self.read_without_limit(prepared, binds)).await.unwrap_or(Err(late))
+        timeout(limit, self.read_without_limit(prepared, binds, rows)).await.unwrap_or(Err(late))
     }
 
-    async fn read_without_limit(&self, prepared: &Prepared, binds: &Binds) -> Result<Table, LedgerError> {
+    async fn read_without_limit(
+        &self,
+        prepared: &Prepared,
+        binds: &Binds,
+        rows: &mut dyn Rows,
+    ) -> Result<Head, LedgerError> {
         let _permit = self.permits.acquire().await.map_err(|e| LedgerError::Unreachable(e.to_string()))?;
         let mut connection = self.connect().await?;
-        let result = self.rows(&mut connection, prepared, binds).await;
+        let result = self.rows(&mut connection, prepared, binds, rows).await;
         // The statement has ended; closing can only fail to say so.
         connection.close().await.ok();
         result
@@ -117,23 +128,28 @@ impl SqliteReader {
         connection: &mut SqliteConnection,
         prepared: &Prepared,
         binds: &Binds,
-    ) -> Result<Table, LedgerError> {
+        rows: &mut dyn Rows,
+    ) -> Result<Head, LedgerError> {
         let began_at = Utc::now();
         let values = binds.in_order(prepared, began_at);
         let mut stream = statement(&prepared.query.sql, values).fetch(connection);
-        let (mut rows, mut places, mut truncated) = (Vec::new(), Vec::new(), false);
+        rows.begin(began_at);
+        let (mut cells, mut places, mut taken, mut truncated) = (Vec::new(), Vec::new(), 0, false);
         while let Some(row) = stream.try_next().await.map_err(|error| self.failed(&error, prepared.name))? {
-            if rows.is_empty() {
+            if taken == 0 {
                 let present: Vec<&str> = row.columns().iter().map(Column::name).collect();
                 places = locate(prepared, &present)?;
             }
-            if rows.len() == prepared.max_rows {
+            if taken == prepared.max_rows {
                 truncated = true;
                 break;
             }
-            rows.push(places.iter().map(|place| cell(&row, *place)).collect());
+            taken += 1;
+            cells.clear();
+            cells.extend(places.iter().map(|place| cell(&row, *place)));
+            rows.row(&cells).map_err(|misfit| LedgerError::misfit(prepared.name, misfit))?;
         }
-        Ok(Table { rows, truncated, began_at, lag: Duration::ZERO, skew: None })
+        Ok(Head { rows: taken, truncated, began_at, lag: Duration::ZERO, skew: None })
     }
 
     /// What an error of a query means.
@@ -165,6 +181,16 @@ fn statement(sql: &str, values: Vec<Bind>) -> Query<'static, Sqlite, SqliteArgum
         Bind::List(texts) => query.bind(serde_json::Value::from(texts).to_string()),
         Bind::Int(number) => query.bind(number),
         Bind::Instant(at) => query.bind(iso(at)),
+        Bind::Null => query.bind(None::<i64>),
+        Bind::Value(value) => match value {
+            Value::Int(number) => query.bind(number),
+            Value::Float(number) => query.bind(number),
+            Value::Text(text) | Value::Decimal(text) => query.bind(String::from(text)),
+            // No value of a file is one of these; written as text they are what a place read elsewhere would be.
+            Value::Uuid(uuid) => query.bind(uuid.to_string()),
+            Value::Instant(at) => query.bind(iso(at)),
+            Value::Naive(at) => query.bind(at.to_string()),
+        },
     })
 }
 

@@ -2,7 +2,7 @@
 
 use super::cell::{Cell, Misfit};
 use crate::config::ledger::{Column, TimeForm};
-use chrono::{DateTime, Days, NaiveDateTime, TimeZone, Utc};
+use chrono::{DateTime, Days, NaiveDateTime, Offset, TimeZone, Utc};
 use chrono_tz::Tz;
 
 /// 2000-01-01T00:00:00Z in seconds since 1970: an older time is a default or a mistake.
@@ -85,8 +85,60 @@ pub fn read(
     now: DateTime<Utc>,
     column: &str,
 ) -> Result<Reading, Misfit> {
-    let at = match (cell, form) {
-        (Cell::Null, _) => return Ok(Reading::Missing),
+    if matches!(cell, Cell::Null) {
+        return Ok(Reading::Missing);
+    }
+    let latest = match horizon {
+        Horizon::Happened => now.checked_add_days(Days::new(1)),
+        Horizon::Planned => now.checked_add_days(Days::new(3_653)),
+    };
+    let is_sane =
+        |at: &DateTime<Utc>| at.timestamp() >= EARLIEST_SECONDS && latest.is_none_or(|latest| *at <= latest);
+    let at = instant(cell, form, now, column)?;
+    Ok(at.filter(is_sane).map_or(Reading::Refused, Reading::At))
+}
+
+/// The later of acceptance and `not_before`; nothing where acceptance is missing, or either is absurd.
+pub fn due(accepted_at: Reading, not_before: Reading) -> Option<DateTime<Utc>> {
+    match (accepted_at, not_before) {
+        (Reading::At(accepted_at), Reading::At(not_before)) => Some(accepted_at.max(not_before)),
+        (Reading::At(accepted_at), Reading::Missing) => Some(accepted_at),
+        _ => None,
+    }
+}
+
+/// The latest instant that a cursor's value can mean, however far off it is; nothing where it means none. In the fold and in the
+/// gap of a clock change a local time is the later one, so that a row never counts as older than it is.
+///
+/// # Errors
+/// When values of this type can't be read as configured.
+pub fn latest(cell: &Cell, form: Form, column: &str) -> Result<Option<DateTime<Utc>>, Misfit> {
+    if let (Cell::Null, _) = (cell, form) {
+        return Ok(None);
+    }
+    let at = instant(cell, form, DateTime::<Utc>::MAX_UTC, column)?;
+    let (None, Form::Naive(zone), Cell::Naive(_) | Cell::Text(_)) = (at, form, cell) else { return Ok(at) };
+    let naive = match cell {
+        Cell::Naive(naive) => Some(*naive),
+        Cell::Text(text) => parse_naive(text),
+        _ => None,
+    };
+    // In the gap the clock before it is behind the one after it, and so gives the later instant.
+    Ok(naive.and_then(|naive| {
+        let before = naive.checked_sub_days(Days::new(1))?;
+        let offset = zone.offset_from_utc_datetime(&before).fix();
+        Some(naive.checked_sub_offset(offset)?.and_utc())
+    }))
+}
+
+/// The instant of a value; nothing where it means none.
+fn instant(
+    cell: &Cell,
+    form: Form,
+    now: DateTime<Utc>,
+    column: &str,
+) -> Result<Option<DateTime<Utc>>, Misfit> {
+    Ok(match (cell, form) {
         (Cell::BeyondTime, _) => None,
         // An instant is one whatever was declared.
         (Cell::Instant(at), _) => Some(*at),
@@ -107,14 +159,7 @@ pub fn read(
         (_, Form::EpochSeconds) => epoch_micros(cell, 6, column)?.and_then(DateTime::from_timestamp_micros),
         (_, Form::EpochMillis) => epoch_micros(cell, 3, column)?.and_then(DateTime::from_timestamp_micros),
         (cell, _) => return Err(undeclared(cell.type_name(), column)),
-    };
-    let latest = match horizon {
-        Horizon::Happened => now.checked_add_days(Days::new(1)),
-        Horizon::Planned => now.checked_add_days(Days::new(3_653)),
-    };
-    let is_sane =
-        |at: &DateTime<Utc>| at.timestamp() >= EARLIEST_SECONDS && latest.is_none_or(|latest| *at <= latest);
-    Ok(at.filter(is_sane).map_or(Reading::Refused, Reading::At))
+    })
 }
 
 fn undeclared(what: &str, column: &str) -> Misfit {

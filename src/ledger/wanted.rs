@@ -42,6 +42,9 @@ impl Wanted {
     }
 
     fn place(&mut self, column: &Column) -> Field {
+        if let Some(place) = self.0.iter().position(|name| name == column.name()) {
+            return Field(place);
+        }
         self.0.push(column.name().to_owned());
         Field(self.0.len() - 1)
     }

@@ -3,9 +3,13 @@
 use super::cell::{Cell, Misfit};
 use crate::{
     config::ledger::Meaning,
-    domain::outcome::{Cause, Disposition, Outcome},
+    domain::{
+        flow::rows::Standing,
+        outcome::{Cause, Disposition, Outcome},
+        pending::Tried,
+    },
 };
-use std::collections::BTreeMap;
+use std::{borrow::Cow, collections::BTreeMap};
 
 /// The status table.
 #[derive(Clone, Debug)]
@@ -42,16 +46,18 @@ impl Words {
     /// When the value can't be a status.
     pub fn look_up(&self, cell: &Cell, column: &str) -> Result<Word, Misfit> {
         let text = match cell {
-            Cell::Null => "null".to_owned(),
-            Cell::Text(text) | Cell::Decimal(text) => text.clone(),
-            Cell::Int(number) => number.to_string(),
-            Cell::Bool(truth) => truth.to_string(),
+            Cell::Null => Cow::Borrowed("null"),
+            Cell::Text(text) | Cell::Decimal(text) => Cow::Borrowed(text.as_str()),
+            Cell::Int(number) => Cow::Owned(number.to_string()),
+            Cell::Bool(true) => Cow::Borrowed("true"),
+            Cell::Bool(false) => Cow::Borrowed("false"),
             _ => {
                 let problem = format!("{} can't be a status: cast it to text in the SQL", cell.type_name());
                 return Err(Misfit::new(column, problem));
             }
         };
-        Ok(self.0.get(&text).map_or_else(|| Word::Unmapped(text), |meaning| Word::Mapped(*meaning)))
+        let meaning = self.0.get(text.as_ref()).copied();
+        Ok(meaning.map_or_else(|| Word::Unmapped(text.into_owned()), Word::Mapped))
     }
 }
 
@@ -76,5 +82,39 @@ pub fn disposition(meaning: Meaning) -> Option<(Disposition, Option<Cause>)> {
         Meaning::Suppressed => Some((Disposition::Suppressed, None)),
         Meaning::Retryable | Meaning::Pending => Some((Disposition::Pending, None)),
         Meaning::Unknown => None,
+    }
+}
+
+/// What an attempt's status means where the next attempt is planned: a failure that is not the last one. What was delivered or
+/// suppressed stays so, whatever is planned.
+pub fn with_next_attempt(meaning: Meaning, is_planned: bool) -> Meaning {
+    match meaning {
+        Meaning::RejectedRecipient | Meaning::RejectedService | Meaning::Unknown if is_planned => {
+            Meaning::Retryable
+        }
+        meaning => meaning,
+    }
+}
+
+/// Where this meaning leaves a notification.
+pub fn standing(meaning: Meaning) -> Standing {
+    match meaning {
+        Meaning::Delivered => Standing::Delivered,
+        Meaning::RejectedRecipient => Standing::RejectedRecipient,
+        Meaning::RejectedService => Standing::RejectedService,
+        Meaning::Suppressed => Standing::Suppressed,
+        Meaning::Pending => Standing::Pending(Tried::Never),
+        Meaning::Retryable => Standing::Pending(Tried::WillRetry),
+        Meaning::Unknown => Standing::Pending(Tried::OutcomeUnknown),
+    }
+}
+
+/// Where a notification's own status leaves it; nothing where it says nothing that is known, and the attempts are asked instead.
+/// Where there are no attempts to ask, nothing known is `unknown`, and NULL that isn't in the table means that nothing was tried.
+pub fn own_standing(cell: &Cell, word: &Word, has_attempts: bool) -> Option<Standing> {
+    match word {
+        Word::Mapped(Meaning::Unknown) | Word::Unmapped(_) if has_attempts => None,
+        Word::Unmapped(_) if *cell == Cell::Null => Some(Standing::Pending(Tried::Never)),
+        word => Some(standing(word.meaning())),
     }
 }

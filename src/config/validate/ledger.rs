@@ -1,5 +1,7 @@
 //! Ledgers.
 
+mod following;
+
 use super::{names::refer_route, sql, times};
 use crate::{
     config::{
@@ -10,12 +12,13 @@ use crate::{
     },
     domain::schedule::parse_zone,
 };
-use std::time::Duration;
+use std::{collections::BTreeMap, time::Duration};
 
 pub(super) fn check(ledger: &Ledger, draft: &Draft, at: &At, report: &mut Report) {
     database(ledger, draft, at, report);
     lookup(ledger, at, report);
     pending(ledger, draft, at, report);
+    following::check(ledger, draft, at, report);
     if ledger.statuses.is_empty() {
         let hint = "write what each of the ledger's own words means, such as `sent: delivered`";
         report.fault(&at.key("statuses"), "no status is mapped: everything would be `unknown`", hint);
@@ -125,11 +128,15 @@ fn lookup(ledger: &Ledger, at: &At, report: &mut Report) {
     let all = [
         ("notification_id", Some(&columns.notification_id)),
         ("idempotency_key", columns.idempotency_key.as_ref()),
+        ("destination", columns.destination.as_ref()),
+        ("route", columns.route.as_ref()),
         ("accepted_at", columns.accepted_at.as_ref()),
+        ("not_before", columns.not_before.as_ref()),
         ("status", columns.status.as_ref()),
         ("attempt_id", columns.attempt_id.as_ref()),
         ("attempt_status", columns.attempt_status.as_ref()),
         ("attempt_at", columns.attempt_at.as_ref()),
+        ("next_attempt", columns.next_attempt.as_ref()),
         ("policy_version", columns.policy_version.as_ref()),
     ];
     for (key, column) in all {
@@ -153,19 +160,24 @@ fn pending(ledger: &Ledger, draft: &Draft, at: &At, report: &mut Report) {
     for (key, column) in all {
         check_column(key, column, &columns_at, report);
     }
+    routes(&pending.routes, columns.route.is_some(), draft, &at, report);
+}
+
+/// A map from the service's words to routes.
+fn routes(routes: &BTreeMap<String, String>, has_column: bool, draft: &Draft, at: &At, report: &mut Report) {
     let routes_at = at.key("routes");
-    for (word, route) in &pending.routes {
+    for (word, route) in routes {
         refer_route(route, draft, &routes_at.key(word), report);
     }
-    if pending.routes.is_empty() {
+    if routes.is_empty() {
         report.fault(
             &routes_at,
-            "no pending notification belongs to a route",
+            "no notification belongs to a route",
             "write `\"*\": channel/name` for one route",
         );
-    } else if columns.route.is_none() && pending.routes.keys().any(|word| word != "*") {
+    } else if !has_column && routes.keys().any(|word| word != "*") {
         let hint = "name the column of the service's word for the route, or write only `\"*\"`";
-        report.fault(&columns_at, "`routes` maps words, and no column is the `route`", hint);
+        report.fault(&at.key("columns"), "`routes` maps words, and no column is the `route`", hint);
     }
 }
 
@@ -197,7 +209,7 @@ fn check_column(key: &str, column: Option<&Column>, at: &At, report: &mut Report
         report.fault(&at, "the column's name is empty", "write the name that it has in the result");
     }
     let Column::Typed(typed) = column else { return };
-    if !matches!(key, "accepted_at" | "not_before" | "attempt_at") {
+    if !matches!(key, "accepted_at" | "not_before" | "attempt_at" | "at") {
         report.fault(&at.key("time"), format!("`{key}` is not a time"), "write the column's name alone");
     }
     match (&typed.zone, typed.time) {

@@ -14,11 +14,15 @@ fn columns() -> LookupColumns {
     LookupColumns {
         notification_id: Column::Name("id".into()),
         idempotency_key: name("key"),
+        destination: None,
+        route: None,
         accepted_at: name("accepted_at"),
+        not_before: None,
         status: name("status"),
         attempt_id: name("attempt_id"),
         attempt_status: name("attempt_status"),
         attempt_at: name("attempt_at"),
+        next_attempt: None,
         policy_version: name("policy"),
     }
 }

@@ -13,68 +13,121 @@ use uuid::Uuid;
 /// 2000-01-01T00:00:00Z, from which PostgreSQL counts, in seconds since 1970.
 const EPOCH_SECONDS: i64 = 946_684_800;
 
-/// The value at this place of a row.
-pub fn cell(row: &PgRow, place: usize) -> Cell {
-    let Ok(value) = row.try_get_raw(place) else { return Cell::Null };
-    if value.is_null() {
-        return Cell::Null;
+/// How the values of a column are read: found once for a reading, not for each value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    Bool,
+    Int2,
+    Int4,
+    Int8,
+    Float4,
+    Float8,
+    Numeric,
+    Uuid,
+    Instant,
+    Naive,
+    Text,
+    Padded,
+    Other,
+}
+
+impl Kind {
+    /// The kind of a type.
+    pub fn of(type_info: &PgTypeInfo) -> Self {
+        match type_info.kind() {
+            PgTypeKind::Domain(base) => return Self::of(base),
+            PgTypeKind::Enum(_) => return Self::Text,
+            PgTypeKind::Simple => {}
+            _ => return Self::Other,
+        }
+        match type_info.name() {
+            "BOOL" => Self::Bool,
+            "INT2" => Self::Int2,
+            "INT4" => Self::Int4,
+            "INT8" => Self::Int8,
+            "FLOAT4" => Self::Float4,
+            "FLOAT8" => Self::Float8,
+            "NUMERIC" => Self::Numeric,
+            "UUID" => Self::Uuid,
+            "TIMESTAMPTZ" => Self::Instant,
+            "TIMESTAMP" => Self::Naive,
+            "TEXT" | "VARCHAR" | "NAME" | "UNKNOWN" | "citext" | "\"CHAR\"" => Self::Text,
+            "CHAR" => Self::Padded,
+            _ => Self::Other,
+        }
     }
-    let type_info = value.type_info();
-    match (value.format(), value.as_bytes()) {
-        (PgValueFormat::Binary, Ok(bytes)) => decode(&type_info, bytes),
-        _ => Cell::Other(type_info.name().to_owned()),
+}
+
+/// Reads the value at this place of a row into a cell, which may hold an older one.
+pub fn read(row: &PgRow, place: usize, kind: Kind, cell: &mut Cell) {
+    let value = match row.try_get_raw(place) {
+        Ok(value) if !value.is_null() => value,
+        _ => {
+            *cell = Cell::Null;
+            return;
+        }
+    };
+    let read = match (value.format(), value.as_bytes()) {
+        (PgValueFormat::Binary, Ok(bytes)) => decode(kind, bytes, cell),
+        _ => None,
+    };
+    if read.is_none() {
+        *cell = Cell::Other(value.type_info().name().to_owned());
     }
 }
 
 /// Some value of a type: what can't be read of it can't be read of the type.
 pub fn sample(type_info: &PgTypeInfo) -> Cell {
-    match type_info.name() {
-        "NUMERIC" => Cell::Decimal("1".into()),
-        "TIMESTAMPTZ" | "TIMESTAMP" | "INT8" | "FLOAT8" => decode(type_info, &[0; 8]),
-        "INT4" | "FLOAT4" => decode(type_info, &[0; 4]),
-        "INT2" => decode(type_info, &[0; 2]),
-        "UUID" => decode(type_info, &[0; 16]),
-        _ => match type_info.kind() {
-            PgTypeKind::Domain(base) => sample(base),
-            _ => decode(type_info, b"x"),
-        },
-    }
-}
-
-fn decode(type_info: &PgTypeInfo, bytes: &[u8]) -> Cell {
-    match type_info.kind() {
-        PgTypeKind::Domain(base) => return decode(base, bytes),
-        PgTypeKind::Enum(_) => return text(bytes, type_info),
-        PgTypeKind::Simple => {}
-        _ => return Cell::Other(type_info.name().to_owned()),
-    }
-    let decoded = match type_info.name() {
-        "BOOL" => bytes.first().map(|byte| Cell::Bool(*byte != 0)),
-        "INT2" => bytes.try_into().ok().map(|b| Cell::Int(i16::from_be_bytes(b).into())),
-        "INT4" => bytes.try_into().ok().map(|b| Cell::Int(i32::from_be_bytes(b).into())),
-        "INT8" => bytes.try_into().ok().map(|b| Cell::Int(i64::from_be_bytes(b))),
-        "FLOAT4" => bytes.try_into().ok().map(|b| Cell::Float(f32::from_be_bytes(b).into())),
-        "FLOAT8" => bytes.try_into().ok().map(|b| Cell::Float(f64::from_be_bytes(b))),
-        "NUMERIC" => numeric(bytes).map(Cell::Decimal),
-        "UUID" => Uuid::from_slice(bytes).ok().map(Cell::Uuid),
-        "TIMESTAMPTZ" => Some(instant(bytes).map_or(Cell::BeyondTime, Cell::Instant)),
-        "TIMESTAMP" => Some(instant(bytes).map_or(Cell::BeyondTime, |at| Cell::Naive(at.naive_utc()))),
-        "TEXT" | "VARCHAR" | "NAME" | "UNKNOWN" | "citext" | "\"CHAR\"" => Some(text(bytes, type_info)),
-        // Padded with blanks that mean nothing.
-        "CHAR" => Some(match text(bytes, type_info) {
-            Cell::Text(text) => Cell::Text(text.trim_end_matches(' ').to_owned()),
-            other => other,
-        }),
-        _ => None,
+    let mut cell = Cell::Null;
+    let kind = Kind::of(type_info);
+    let bytes: &[u8] = match kind {
+        Kind::Numeric => return Cell::Decimal("1".into()),
+        Kind::Instant | Kind::Naive | Kind::Int8 | Kind::Float8 => &[0; 8],
+        Kind::Int4 | Kind::Float4 => &[0; 4],
+        Kind::Int2 => &[0; 2],
+        Kind::Uuid => &[0; 16],
+        Kind::Bool | Kind::Text | Kind::Padded | Kind::Other => b"x",
     };
-    decoded.unwrap_or_else(|| Cell::Other(type_info.name().to_owned()))
+    if decode(kind, bytes, &mut cell).is_none() {
+        return Cell::Other(type_info.name().to_owned());
+    }
+    cell
 }
 
-fn text(bytes: &[u8], type_info: &PgTypeInfo) -> Cell {
-    match std::str::from_utf8(bytes) {
-        Ok(text) => Cell::Text(text.to_owned()),
-        Err(_) => Cell::Other(format!("{} that is not UTF-8", type_info.name())),
+/// Reads a value of this kind; nothing where it is none.
+fn decode(kind: Kind, bytes: &[u8], cell: &mut Cell) -> Option<()> {
+    *cell = match kind {
+        Kind::Bool => Cell::Bool(*bytes.first()? != 0),
+        Kind::Int2 => Cell::Int(i16::from_be_bytes(bytes.try_into().ok()?).into()),
+        Kind::Int4 => Cell::Int(i32::from_be_bytes(bytes.try_into().ok()?).into()),
+        Kind::Int8 => Cell::Int(i64::from_be_bytes(bytes.try_into().ok()?)),
+        Kind::Float4 => Cell::Float(f32::from_be_bytes(bytes.try_into().ok()?).into()),
+        Kind::Float8 => Cell::Float(f64::from_be_bytes(bytes.try_into().ok()?)),
+        Kind::Numeric => Cell::Decimal(numeric(bytes)?),
+        Kind::Uuid => Cell::Uuid(Uuid::from_slice(bytes).ok()?),
+        Kind::Instant => instant(bytes).map_or(Cell::BeyondTime, Cell::Instant),
+        Kind::Naive => instant(bytes).map_or(Cell::BeyondTime, |at| Cell::Naive(at.naive_utc())),
+        Kind::Text => return text(bytes, cell),
+        // Padded with blanks that mean nothing.
+        Kind::Padded => {
+            let end = bytes.iter().rposition(|byte| *byte != b' ').map_or(0, |last| last + 1);
+            return text(&bytes[..end], cell);
+        }
+        Kind::Other => return None,
+    };
+    Some(())
+}
+
+/// Text goes where the older text was: most columns hold texts of one length.
+fn text(bytes: &[u8], cell: &mut Cell) -> Option<()> {
+    let text = std::str::from_utf8(bytes).ok()?;
+    if let Cell::Text(older) = cell {
+        older.clear();
+        older.push_str(text);
+    } else {
+        *cell = Cell::Text(text.to_owned());
     }
+    Some(())
 }
 
 /// Microseconds since 2000; nothing for the infinities and what no calendar holds.
@@ -130,7 +183,10 @@ mod tests {
             (0, 0, 2, vec![], "0.00"),
             (0, 0xC000, 0, vec![], "NaN"),
         ] {
-            assert_eq!(numeric(&wire(weight, sign, scale, &digits)).as_deref(), Some(expected));
+            let bytes = wire(weight, sign, scale, &digits);
+            assert_eq!(numeric(&bytes).as_deref(), Some(expected));
+            let back = super::super::encode::wire(expected);
+            assert_eq!(back, (expected != "NaN").then_some(bytes), "{expected}");
         }
     }
 

@@ -1,7 +1,7 @@
 use super::*;
 use proptest::prelude::*;
 
-const ALL: [Parameter; 6] = Parameter::ALL;
+const ALL: [Parameter; 10] = Parameter::ALL;
 
 fn postgres(text: &str) -> Query {
     parse(text, Dialect::Postgres, &ALL).unwrap()
@@ -120,4 +120,13 @@ proptest! {
             prop_assert_eq!(&query.sql, &expected);
         }
     }
+}
+
+#[test]
+fn a_cast_of_a_single_value_is_seen() {
+    use Parameter::{AfterId, AfterTs, FromTs, UntilTs};
+    let text = "select 1 where (a, b) > (:after_ts :: TIMESTAMP with time zone, :after_id::uuid) and a > :from_ts and b = any(:until_ts::text[])";
+    let query = parse(text, Dialect::Postgres, &[AfterTs, AfterId, FromTs, UntilTs]).unwrap();
+    let cast = |parameter| query.casts.get(&parameter).map(String::as_str);
+    assert_eq!((cast(AfterTs), cast(AfterId), cast(FromTs)), (Some("timestamptz"), Some("uuid"), None));
 }

@@ -142,3 +142,24 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn a_cursors_time_is_the_latest_that_it_can_mean() {
+    let berlin = Form::Naive(chrono_tz::Europe::Berlin);
+    let naive = |text: &str| Cell::Naive(text.parse().unwrap());
+    let utc = |cell: &Cell, form| latest(cell, form, "at").unwrap().map(|at| at.to_rfc3339());
+    // In the fold the second pass, in the gap what the clock before it means.
+    for (local, expected) in [
+        ("2026-10-25T02:30:00", "2026-10-25T01:30:00+00:00"),
+        ("2026-03-29T02:30:00", "2026-03-29T01:30:00+00:00"),
+        ("2026-03-29T03:30:00", "2026-03-29T01:30:00+00:00"),
+        ("2026-07-01T12:00:00", "2026-07-01T10:00:00+00:00"),
+    ] {
+        assert_eq!(utc(&naive(local), berlin).as_deref(), Some(expected), "{local}");
+        assert_eq!(utc(&Cell::Text(local.into()), berlin).as_deref(), Some(expected), "{local}");
+    }
+    // Absurd times have their place in a stream too; what is no time has none.
+    assert_eq!(utc(&Cell::Int(-1), Form::EpochSeconds).as_deref(), Some("1969-12-31T23:59:59+00:00"));
+    assert_eq!((utc(&Cell::Null, berlin), utc(&Cell::BeyondTime, berlin)), (None, None));
+    assert!(latest(&Cell::Bool(true), Form::ReadOff, "at").is_err());
+}

@@ -1,0 +1,77 @@
+//! How a ledger is followed: pages of two streams, the truth by id, and the exact count.
+
+mod attempts;
+mod cursor;
+mod ids;
+mod notifications;
+mod page;
+mod partition;
+mod reader;
+mod routes;
+mod stream;
+
+pub(super) use ids::{UnitFields, ledger_id, text_of};
+pub use page::{Page, PartitionReading, Seen, Truths};
+pub(super) use reader::FlowQueries;
+pub use reader::LedgerFlow;
+pub(super) use routes::RouteField;
+pub(super) use stream::Stream;
+
+use super::{LedgerError, Position};
+use crate::domain::{
+    flow::rows::{AttemptRow, NotificationRow, UnitId},
+    route::RouteName,
+};
+use async_trait::async_trait;
+use chrono::{DateTime, Utc};
+
+/// A ledger that can be followed.
+#[async_trait]
+pub trait FlowReader: Send + Sync {
+    /// The routes that its rows can be of. A row's [`RouteNo`](crate::domain::flow::rows::RouteNo) is the place in here; the place
+    /// behind the last means none of them. The order depends on the configuration: what is kept is kept by name.
+    fn routes(&self) -> &[RouteName];
+
+    /// Whether it has a stream of attempts.
+    fn has_attempts(&self) -> bool;
+
+    /// Whether the exact count can be taken.
+    fn has_partition(&self) -> bool;
+
+    /// The notifications behind this place, in the ledger's order; without a place, those of the configured history. Where the SQL
+    /// binds `:until_ts`, rows from `until` on may be left out; others may still be among them.
+    ///
+    /// # Errors
+    /// When the ledger can't be read, or its rows are not in the order of the cursor.
+    async fn notifications_page(
+        &self,
+        after: Option<&Position>,
+        until: Option<DateTime<Utc>>,
+    ) -> Result<Page<NotificationRow>, LedgerError>;
+
+    /// The attempts behind this place, likewise. An attempt without an outcome has a place and no row.
+    ///
+    /// # Errors
+    /// As for the notifications; and where there is no stream of attempts.
+    async fn attempts_page(
+        &self,
+        after: Option<&Position>,
+        until: Option<DateTime<Utc>>,
+    ) -> Result<Page<AttemptRow>, LedgerError>;
+
+    /// All that the ledger says now of these notifications, and of all destinations of each. What isn't there isn't in the answer.
+    ///
+    /// # Errors
+    /// When the ledger can't be read.
+    async fn truths(&self, units: &[UnitId]) -> Result<Truths, LedgerError>;
+
+    /// Counts what was due at or after `from` and before `until`, by route and standing. Parts of a second are rounded outwards.
+    ///
+    /// # Errors
+    /// When the ledger can't be read, the result is cut, or there is no such query.
+    async fn partition(
+        &self,
+        from: DateTime<Utc>,
+        until: DateTime<Utc>,
+    ) -> Result<PartitionReading, LedgerError>;
+}

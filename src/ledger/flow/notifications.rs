@@ -1,0 +1,176 @@
+//! The columns of the notifications' stream.
+
+use super::{
+    ids::UnitFields,
+    routes::{RouteField, Routes},
+    stream::{Context, Mapped, RowLayout},
+};
+use crate::{
+    config::ledger::NotificationsQuery,
+    domain::flow::rows::{NotificationRow, Standing},
+    ledger::{
+        cell::{Cell, Misfit},
+        notes::Notes,
+        time::{Form, Horizon, Reading, due, read},
+        wanted::{Field, TimeField, Wanted},
+        words::{Word, own_standing},
+    },
+};
+
+/// Which column is what.
+#[derive(Clone, Debug)]
+pub struct NotificationsLayout {
+    unit: UnitFields,
+    key: Option<Field>,
+    route: RouteField,
+    accepted_at: TimeField,
+    not_before: Option<TimeField>,
+    status: Option<Field>,
+    canary: Option<Field>,
+    has_attempts: bool,
+}
+
+impl NotificationsLayout {
+    /// The layout of this query. `has_attempts` says that there are attempts to ask where the own status says nothing.
+    ///
+    /// # Errors
+    /// When a column is declared in a way that makes no sense.
+    pub fn new(
+        query: &NotificationsQuery,
+        routes: &Routes,
+        has_attempts: bool,
+        wanted: &mut Wanted,
+    ) -> Result<Self, Misfit> {
+        let columns = &query.columns;
+        let unit = UnitFields {
+            notification: wanted.field(&columns.notification_id)?,
+            destination: columns.destination.as_ref().map(|c| wanted.field(c)).transpose()?,
+        };
+        let route = columns.route.as_ref().map(|c| wanted.field(c)).transpose()?;
+        Ok(Self {
+            unit,
+            key: columns.idempotency_key.as_ref().map(|c| wanted.field(c)).transpose()?,
+            route: RouteField::new(route, &query.routes, routes),
+            accepted_at: wanted.time(&columns.accepted_at)?,
+            not_before: columns.not_before.as_ref().map(|c| wanted.time(c)).transpose()?,
+            status: columns.status.as_ref().map(|c| wanted.field(c)).transpose()?,
+            canary: columns.canary.as_ref().map(|c| wanted.field(c)).transpose()?,
+            has_attempts,
+        })
+    }
+
+    /// How the time of acceptance is written.
+    pub fn form(&self) -> Form {
+        self.accepted_at.form
+    }
+
+    fn own(
+        &self,
+        cells: &[Cell],
+        context: Context<'_>,
+        notes: &mut Notes,
+    ) -> Result<Option<Standing>, Misfit> {
+        let Some(field) = self.status else { return Ok(None) };
+        let cell = &cells[field.0];
+        let word = context.words.look_up(cell, context.prepared.wanted.name(field))?;
+        let own = own_standing(cell, &word, self.has_attempts);
+        match word {
+            Word::Unmapped(text) if *cell != Cell::Null => notes.unmapped(text),
+            _ => {}
+        }
+        Ok(own)
+    }
+}
+
+impl RowLayout for NotificationsLayout {
+    type Row = NotificationRow;
+
+    fn map(
+        &self,
+        cells: &[Cell],
+        context: Context<'_>,
+        notes: &mut Notes,
+    ) -> Result<Mapped<NotificationRow>, Misfit> {
+        let wanted = &context.prepared.wanted;
+        let time = |TimeField { field, form }: TimeField, horizon| {
+            read(&cells[field.0], form, horizon, context.now, wanted.name(field))
+        };
+        let accepted_at = time(self.accepted_at, Horizon::Happened)?;
+        let not_before =
+            self.not_before.map_or(Ok(Reading::Missing), |field| time(field, Horizon::Planned))?;
+        let Some(due) = due(accepted_at, not_before) else {
+            notes.refused_times += 1;
+            return Ok(Mapped::Refused);
+        };
+        let Some(unit) = self.unit.read(cells, wanted)? else { return Ok(Mapped::Refused) };
+        let is_marked_canary = match self.canary {
+            None => false,
+            Some(field) => is_marked(&cells[field.0], wanted.name(field))?,
+        };
+        let has_canary_key = self
+            .key
+            .is_some_and(|field| matches!(&cells[field.0], Cell::Text(key) if looks_like_a_canary_key(key)));
+        Ok(Mapped::Row(NotificationRow {
+            unit,
+            route: self.route.read(cells),
+            due,
+            own: self.own(cells, context, notes)?,
+            is_marked_canary,
+            has_canary_key,
+        }))
+    }
+}
+
+/// Whether a marker says that the row is a canary.
+fn is_marked(cell: &Cell, column: &str) -> Result<bool, Misfit> {
+    match cell {
+        Cell::Null => Ok(false),
+        Cell::Bool(mark) => Ok(*mark),
+        Cell::Int(number) => Ok(*number != 0),
+        other => {
+            let problem = format!("{} is no marker: give a boolean or a whole number", other.type_name());
+            Err(Misfit::new(column, problem))
+        }
+    }
+}
+
+/// Whether a key has the form of those that canaries are submitted under: `dc-` and 32 hexadecimal digits.
+fn looks_like_a_canary_key(key: &str) -> bool {
+    let digits = key.strip_prefix("dc-").unwrap_or_default();
+    digits.len() == 32 && digits.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::domain::{
+        canary::CanaryKind,
+        route::{Channel, IdempotencyKey, Location, RouteName},
+    };
+    use chrono::DateTime;
+
+    #[test]
+    fn a_key_of_ours_is_recognised_and_no_other() {
+        let (route, location) = (RouteName::new(Channel::Sms, "a"), Location::from_text("here"));
+        let key = IdempotencyKey::derive(&route, &location, CanaryKind::Scheduled, DateTime::UNIX_EPOCH);
+        assert!(looks_like_a_canary_key(key.as_str()));
+        for other in ["", "dc-", "dc-1", &key.as_str()[3..], &key.as_str().to_uppercase(), &format!("{key}0")]
+        {
+            assert!(!looks_like_a_canary_key(other), "{other}");
+        }
+    }
+
+    #[test]
+    fn markers_are_booleans_and_numbers() {
+        for (cell, marked) in [
+            (Cell::Null, Ok(false)),
+            (Cell::Bool(true), Ok(true)),
+            (Cell::Bool(false), Ok(false)),
+            (Cell::Int(0), Ok(false)),
+            (Cell::Int(1), Ok(true)),
+            (Cell::Text("yes".into()), Err(())),
+        ] {
+            assert_eq!(is_marked(&cell, "c").map_err(drop), marked, "{cell:?}");
+        }
+    }
+}

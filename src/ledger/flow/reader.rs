@@ -1,0 +1,326 @@
+//! A ledger that is followed, read.
+
+use super::{
+    FlowReader, Page, PartitionReading, RouteField, Truths,
+    attempts::AttemptsLayout,
+    cursor::CursorFields,
+    notifications::NotificationsLayout,
+    partition::{PartitionLayout, PartitionRows},
+    routes::Routes,
+    stream::{PageRows, RowLayout, Stream},
+    text_of,
+};
+use crate::{
+    config::ledger::{Cursor, Ledger},
+    domain::{
+        flow::rows::{AttemptRow, NotificationRow, UnitId},
+        route::RouteName,
+    },
+    ledger::{
+        LedgerAdapter, LedgerError, Position,
+        adapter::{as_of, misfit, unusable},
+        binds::{Binds, Prepared},
+        bounds::{Times, Writing},
+        lookup::{LookupLayout, TruthRows},
+        position::Value,
+        sql::{self, Dialect, Parameter},
+        time::Form,
+        wanted::Wanted,
+    },
+};
+use async_trait::async_trait;
+use chrono::{DateTime, Days, TimeDelta, Utc};
+use std::{
+    collections::{BTreeSet, HashMap},
+    sync::Arc,
+};
+use tokio::sync::OnceCell;
+
+/// How many notifications one lookup asks for at most.
+const ASKED_AT_ONCE: usize = 1_000;
+
+/// The queries of a ledger that is followed.
+pub struct FlowQueries {
+    pub(in crate::ledger) notifications: Stream<NotificationsLayout>,
+    pub(in crate::ledger) attempts: Option<Stream<AttemptsLayout>>,
+    pub(in crate::ledger) partition: Option<(Prepared, PartitionLayout)>,
+    routes: Routes,
+    route_of_lookup: RouteField,
+    has_not_before: bool,
+    times: Times,
+    history: TimeDelta,
+}
+
+impl FlowQueries {
+    /// The queries of a configuration; nothing where it does not follow its ledger.
+    ///
+    /// # Errors
+    /// When its SQL or its columns can't be used.
+    pub(in crate::ledger) fn new(
+        config: &Ledger,
+        lookup: &LookupLayout,
+        dialect: Dialect,
+        times: Times,
+    ) -> Result<Option<Self>, LedgerError> {
+        let max_rows = config.max_rows as usize;
+        let Some(query) = &config.notifications else { return Ok(None) };
+        let routes =
+            Routes::of([&query.routes].into_iter().chain(config.partition.as_ref().map(|p| &p.routes)));
+        let notifications =
+            stream("notifications", &query.sql, &query.cursor, dialect, max_rows, |wanted| {
+                let layout = NotificationsLayout::new(query, &routes, config.attempts.is_some(), wanted)?;
+                let form = layout.form();
+                Ok((layout, form))
+            })?;
+        let attempts = config.attempts.as_ref().map(|query| {
+            stream("attempts", &query.sql, &query.cursor, dialect, max_rows, |wanted| {
+                let layout = AttemptsLayout::new(&query.columns, wanted)?;
+                let form = layout.form();
+                Ok((layout, form))
+            })
+        });
+        let partition = config.partition.as_ref().map(|query| {
+            use Parameter::{FromTs, Limit, Now, NowMs, Overlap, UntilTs};
+            let part = "partition query";
+            let parsed = sql::parse(&query.sql, dialect, &[FromTs, UntilTs, Limit, Now, NowMs, Overlap])
+                .map_err(|fault| unusable(part, fault))?;
+            if !parsed.binds(FromTs) || !parsed.binds(UntilTs) {
+                return Err(unusable(part, "it must bind `:from_ts` and `:until_ts`"));
+            }
+            let mut wanted = Wanted::default();
+            let layout = PartitionLayout::new(query, &routes, &mut wanted).map_err(misfit(part))?;
+            Ok((Prepared { name: "partition", query: parsed, wanted, max_rows }, layout))
+        });
+        Ok(Some(Self {
+            notifications,
+            attempts: attempts.transpose()?,
+            partition: partition.transpose()?,
+            route_of_lookup: RouteField::new(lookup.route(), &query.routes, &routes),
+            routes,
+            has_not_before: query.columns.not_before.is_some(),
+            times,
+            history: config.history.delta(),
+        }))
+    }
+
+    fn writing<'a>(&self, prepared: &'a Prepared, parameter: Parameter, form: Form) -> Writing<'a> {
+        Writing { form, times: self.times, cast: prepared.query.casts.get(&parameter).map(String::as_str) }
+    }
+
+    /// The time before all rows of the history, as the stream's cursor writes it.
+    pub(in crate::ledger) fn first_time<L>(&self, stream: &Stream<L>, now: DateTime<Utc>) -> Value {
+        let from = now.checked_sub_signed(self.history).unwrap_or(DateTime::UNIX_EPOCH);
+        self.writing(&stream.prepared, Parameter::AfterTs, stream.form).loosely_from(from)
+    }
+
+    /// The values of one page behind a place.
+    pub(in crate::ledger) fn page_binds<L>(
+        &self,
+        stream: &Stream<L>,
+        after: Position,
+        until: Option<DateTime<Utc>>,
+        now: DateTime<Utc>,
+    ) -> Binds {
+        let writing = |parameter| self.writing(&stream.prepared, parameter, stream.form);
+        let from = now.checked_sub_signed(self.history).unwrap_or(DateTime::UNIX_EPOCH);
+        // What is further ahead is no time that something happened.
+        let until = until.or_else(|| now.checked_add_days(Days::new(1))).unwrap_or(now);
+        Binds {
+            after: Some(after),
+            from: Some(writing(Parameter::FromTs).loosely_from(from)),
+            until: Some(writing(Parameter::UntilTs).loosely_until(until)),
+            ..Binds::default()
+        }
+    }
+
+    /// The values of the count of an interval.
+    pub(in crate::ledger) fn partition_binds(
+        &self,
+        prepared: &Prepared,
+        from: DateTime<Utc>,
+        until: DateTime<Utc>,
+    ) -> (Binds, bool) {
+        let form = self.notifications.layout.form();
+        let (low, _) = self.writing(prepared, Parameter::FromTs, form).interval(from, until);
+        let writing = self.writing(prepared, Parameter::UntilTs, form);
+        let (_, high) = writing.interval(from, until);
+        let binds = Binds { from: Some(low), until: Some(high), ..Binds::default() };
+        (binds, writing.is_exact(from, until))
+    }
+}
+
+fn stream<L>(
+    name: &'static str,
+    text: &str,
+    cursor: &Cursor,
+    dialect: Dialect,
+    max_rows: usize,
+    layout: impl FnOnce(&mut Wanted) -> Result<(L, Form), crate::ledger::cell::Misfit>,
+) -> Result<Stream<L>, LedgerError> {
+    use Parameter::{AfterId, AfterTs, FromTs, Limit, Now, NowMs, Overlap, UntilTs};
+    let allowed = [AfterTs, AfterId, FromTs, UntilTs, Limit, Now, NowMs, Overlap];
+    let query = sql::parse(text, dialect, &allowed).map_err(|fault| unusable(name, fault))?;
+    if !query.binds(AfterId) || !query.binds(Limit) || query.binds(AfterTs) != cursor.at.is_some() {
+        let reason = "a stream is read in pages: it must bind `:after_id` and `:limit`, and `:after_ts` where the cursor has a time \
+                      and only there";
+        return Err(unusable(name, reason));
+    }
+    let mut wanted = Wanted::default();
+    let (layout, form) = layout(&mut wanted).map_err(misfit(name))?;
+    let cursor = CursorFields::new(cursor, &mut wanted).map_err(misfit(name))?;
+    let form = cursor.at.map_or(form, |at| at.form);
+    let prepared = Prepared { name, query, wanted, max_rows };
+    Ok(Stream { prepared, cursor, layout, form, least_id: OnceCell::new() })
+}
+
+/// Reads a ledger for whoever follows it.
+pub struct LedgerFlow {
+    adapter: Arc<LedgerAdapter>,
+    queries: Arc<FlowQueries>,
+}
+
+impl LedgerFlow {
+    pub(in crate::ledger) fn new(adapter: Arc<LedgerAdapter>, queries: Arc<FlowQueries>) -> Self {
+        Self { adapter, queries }
+    }
+
+    async fn page<L: RowLayout>(
+        &self,
+        stream: &Stream<L>,
+        after: Option<&Position>,
+        until: Option<DateTime<Utc>>,
+    ) -> Result<Page<L::Row>, LedgerError> {
+        let (adapter, prepared) = (&self.adapter, &stream.prepared);
+        adapter
+            .counted(async {
+                let now = Utc::now();
+                let after = match after {
+                    Some(after) if after.at.is_some() == stream.cursor.at.is_some() => after.clone(),
+                    Some(_) => {
+                        let reason =
+                            "the place that was kept is one of another cursor: the stream must be read anew";
+                        return Err(LedgerError::Shape { query: prepared.name, reason: reason.into() });
+                    }
+                    None => adapter.first_position(&self.queries, stream, now).await?,
+                };
+                let binds = Binds {
+                    overlap: adapter.overlap,
+                    ..self.queries.page_binds(stream, after.clone(), until, now)
+                };
+                let mut rows = PageRows::new(stream, &adapter.words, &after);
+                let head = adapter.read_rows(prepared, &binds, &mut rows).await?;
+                adapter.note(&rows.notes);
+                rows.finish(&head)
+            })
+            .await
+    }
+
+    /// Asks for these notifications; nothing where there were more rows than are read.
+    async fn ask(&self, ids: &[String]) -> Result<Option<Truths>, LedgerError> {
+        let (adapter, queries) = (&self.adapter, &self.queries);
+        let (prepared, layout) = &adapter.lookup;
+        let has = (queries.attempts.is_some(), queries.has_not_before);
+        let mut rows = TruthRows::new(prepared, layout, &adapter.words, &queries.route_of_lookup, has);
+        let binds = Binds { ids: ids.to_vec(), overlap: adapter.overlap, ..Binds::default() };
+        let head = adapter.read_rows(prepared, &binds, &mut rows).await?;
+        if head.truncated {
+            return Ok(None);
+        }
+        adapter.note(&rows.notes);
+        Ok(Some(Truths { as_of: as_of(&head), found: rows.found, refused: rows.refused }))
+    }
+}
+
+#[async_trait]
+impl FlowReader for LedgerFlow {
+    fn routes(&self) -> &[RouteName] {
+        self.queries.routes.names()
+    }
+
+    fn has_attempts(&self) -> bool {
+        self.queries.attempts.is_some()
+    }
+
+    fn has_partition(&self) -> bool {
+        self.queries.partition.is_some()
+    }
+
+    async fn notifications_page(
+        &self,
+        after: Option<&Position>,
+        until: Option<DateTime<Utc>>,
+    ) -> Result<Page<NotificationRow>, LedgerError> {
+        self.page(&self.queries.notifications, after, until).await
+    }
+
+    async fn attempts_page(
+        &self,
+        after: Option<&Position>,
+        until: Option<DateTime<Utc>>,
+    ) -> Result<Page<AttemptRow>, LedgerError> {
+        let attempts = self.queries.attempts.as_ref();
+        self.page(attempts.ok_or_else(|| unusable("attempts query", "none is configured"))?, after, until)
+            .await
+    }
+
+    async fn truths(&self, units: &[UnitId]) -> Result<Truths, LedgerError> {
+        let ids: BTreeSet<String> = units.iter().map(|unit| text_of(&unit.notification)).collect();
+        let ids: Vec<String> = ids.into_iter().collect();
+        let mut truths = Truths { as_of: Utc::now(), found: HashMap::new(), refused: 0 };
+        if ids.is_empty() {
+            return Ok(truths);
+        }
+        self.adapter
+            .counted(async {
+                let mut left: Vec<&[String]> = ids.chunks(ASKED_AT_ONCE).collect();
+                while let Some(asked) = left.pop() {
+                    match self.ask(asked).await? {
+                        Some(part) => {
+                            truths.as_of = truths.as_of.min(part.as_of);
+                            truths.refused += part.refused;
+                            truths.found.extend(part.found);
+                        }
+                        None if asked.len() > 1 => left.extend(asked.chunks(asked.len().div_ceil(2))),
+                        None => {
+                            let prepared = &self.adapter.lookup.0;
+                            let reason = format!(
+                                "more than {} rows for one notification: is `:ids` in the condition? Otherwise raise `max_rows`",
+                                prepared.max_rows
+                            );
+                            return Err(LedgerError::Shape { query: prepared.name, reason });
+                        }
+                    }
+                }
+                Ok(truths)
+            })
+            .await
+    }
+
+    async fn partition(
+        &self,
+        from: DateTime<Utc>,
+        until: DateTime<Utc>,
+    ) -> Result<PartitionReading, LedgerError> {
+        let Some((prepared, layout)) = &self.queries.partition else {
+            return Err(unusable("partition query", "none is configured"));
+        };
+        let adapter = &self.adapter;
+        adapter
+            .counted(async {
+                let (binds, is_exact) = self.queries.partition_binds(prepared, from, until);
+                let binds = Binds { overlap: adapter.overlap, ..binds };
+                let mut rows = PartitionRows::new(prepared, layout, &adapter.words);
+                let head = adapter.read_rows(prepared, &binds, &mut rows).await?;
+                if head.truncated {
+                    let reason = format!(
+                        "more than {} rows: let the query count, by route and status, or raise `max_rows`",
+                        prepared.max_rows
+                    );
+                    return Err(LedgerError::Shape { query: prepared.name, reason });
+                }
+                adapter.note(&rows.notes);
+                Ok(PartitionReading { as_of: as_of(&head), counts: rows.counts, is_exact })
+            })
+            .await
+    }
+}
