@@ -27,6 +27,8 @@ pub struct Notification {
 #[derive(Clone, Debug)]
 struct Attempt {
     delay: i64,
+    /// How long after its start its row was made: its place in the stream.
+    lag: i64,
     commit: i64,
     leaves: Standing,
     /// While it is open: rewritten to this, or removed.
@@ -94,12 +96,8 @@ fn attempt() -> impl Strategy<Value = Attempt> {
         2 => (0..=OVERLAP, standing()).prop_map(|(after, leaves)| Some((after, Some(leaves)))),
         1 => (0..=OVERLAP).prop_map(|after| Some((after, None))),
     ];
-    (delay(), 0..=OVERLAP, standing(), change).prop_map(|(delay, commit, leaves, change)| Attempt {
-        delay,
-        commit,
-        leaves,
-        change,
-    })
+    (delay(), prop_oneof![Just(0_i64), 0_i64..5], 0..=OVERLAP, standing(), change)
+        .prop_map(|(delay, lag, commit, leaves, change)| Attempt { delay, lag, commit, leaves, change })
 }
 
 fn notification() -> impl Strategy<Value = Notification> {
@@ -212,14 +210,15 @@ fn write(ledger: &mut Ledger, number: i64, plan: &Notification) {
     for (place, attempt) in (0..).zip(&plan.attempts) {
         let started = plan.accepted + attempt.delay;
         let attempt_id = (place * 7_919 + number * 104_729) % 1_000_003;
-        let cursor = (started, attempt_id);
+        let made = started + attempt.lag;
+        let cursor = (made, attempt_id);
         let row = |leaves| AttemptRow {
             attempt: LedgerId::Int(attempt_id),
             unit: unit.clone(),
             at: at(started),
             leaves,
         };
-        let from = started + attempt.commit;
+        let from = made + attempt.commit;
         let mut versions = Vec::new();
         match (attempt.change, plan.fate) {
             (_, Fate::Rewritten(after, to)) if !settles && place == 0 => {
@@ -233,7 +232,7 @@ fn write(ledger: &mut Ledger, number: i64, plan: &Notification) {
                 }));
             }
             (Some((after, to)), _) => {
-                let changed = (from + after).min(started + OVERLAP);
+                let changed = (from + after).min(made + OVERLAP);
                 versions.push(Version { cursor, from, until: changed, row: row(attempt.leaves) });
                 versions.extend(to.map(|to| Version { cursor, from: changed, until: NEVER, row: row(to) }));
             }

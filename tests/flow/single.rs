@@ -228,6 +228,76 @@ fn changes_of_open_attempts_are_seen_once_and_leave_no_trace() {
 }
 
 #[test]
+fn an_open_attempt_that_lookups_see_too_leaves_no_trace() {
+    let mut flow = Flow::new(settings());
+    let delivered = attempt(1, 1, 50, Standing::Delivered);
+    let seen = [delivered.clone()];
+    let rows = [(notification(1, 0), CLOSED)];
+    pass(&mut flow, 60, &rows, &[(delivered.clone(), OPEN)], |_| Some(truth(0, &seen)));
+    pass(&mut flow, 70, &[], &[(delivered, OPEN)], |_| Some(truth(0, &seen)));
+    assert_eq!(of_all_time(&flow, Place::Delivered), 1);
+    pass(&mut flow, 80, &[], &[], |_| Some(truth(0, &[])));
+    assert_eq!((of_all_time(&flow, Place::Delivered), of_all_time(&flow, Place::Pending)), (0, 1));
+}
+
+#[test]
+fn a_settled_notification_waits_for_its_open_attempts() {
+    let mut flow = Flow::new(settings());
+    let (delivered, again) = (attempt(1, 1, 5, Standing::Delivered), attempt(2, 1, 50, RETRY));
+    let there =
+        |_: &UnitId| Some(truth(0, &[attempt(1, 1, 5, Standing::Delivered), attempt(2, 1, 50, RETRY)]));
+    pass(
+        &mut flow,
+        60,
+        &[(notification(1, 0), CLOSED)],
+        &[(delivered, CLOSED), (again.clone(), OPEN)],
+        there,
+    );
+    assert_eq!((flow.figures(at(60)).units, of_all_time(&flow, Place::Delivered)), (1, 1));
+    pass(&mut flow, 90, &[], &[(again, CLOSED)], there);
+    let figures = flow.figures(at(90));
+    assert_eq!((figures.units, figures.strays, of_all_time(&flow, Place::Delivered)), (0, 0, 1));
+    assert_eq!(figures.totals.attempt_after_terminal, 1);
+}
+
+#[test]
+fn a_settled_notification_goes_also_when_its_open_attempt_vanished_during_a_restart() {
+    let mut flow = Flow::new(settings());
+    flow.begin_pass(at(60));
+    flow.notification(notification(1, 0), CLOSED);
+    flow.attempt(attempt(1, 1, 5, Standing::Delivered), CLOSED);
+    flow.attempt(attempt(2, 1, 50, RETRY), OPEN);
+    let mut store = Store::default();
+    store.write(flow.end_pass().unwrap());
+    assert_eq!(store.units.len(), 1);
+    let mut flow = store.restore(settings());
+    flow.begin_pass(at(70));
+    store.write(flow.end_pass().unwrap());
+    assert!(store.units.is_empty(), "{:?}", store.units);
+    assert_eq!((flow.figures(at(70)).units, of_all_time(&flow, Place::Delivered)), (0, 1));
+}
+
+#[test]
+fn open_rows_that_a_cut_page_did_not_reach_stay_as_they_were() {
+    let mut flow = Flow::new(settings());
+    let delivered = attempt(1, 1, 5, Standing::Delivered);
+    pass(
+        &mut flow,
+        10,
+        &[(notification(1, 0), OPEN), (notification(2, 0), OPEN)],
+        &[(delivered, OPEN)],
+        nowhere,
+    );
+    flow.begin_pass(at(20));
+    flow.notification(notification(1, 0), OPEN);
+    assert!(flow.wanted(Reach::Page).is_empty());
+    flow.end_pass().unwrap();
+    assert_eq!((of_all_time(&flow, Place::Delivered), of_all_time(&flow, Place::Pending)), (1, 1));
+    let totals = flow.figures(at(20)).totals;
+    assert_eq!((totals.vanished, totals.attempt_vanished), (0, 0));
+}
+
+#[test]
 fn attempts_of_one_instant_are_told_apart_by_a_lookup() {
     let mut flow = Flow::new(settings());
     let (older, newer) = (attempt(1, 1, 5, UNKNOWN), attempt(2, 1, 5, RETRY));
