@@ -191,19 +191,19 @@ impl LedgerAdapter {
         Some(LedgerFlow::new(Arc::clone(self), Arc::clone(queries)))
     }
 
-    /// The place before all rows of the history.
+    /// A place before all rows from this instant on; for a cursor by id alone, before all rows.
     ///
     /// # Errors
     /// When the ledger can't be read, or its ids have no least value.
-    pub(super) async fn first_position<L>(
+    pub(super) async fn position_before<L>(
         &self,
         queries: &FlowQueries,
         stream: &Stream<L>,
-        now: DateTime<Utc>,
+        from: DateTime<Utc>,
     ) -> Result<Position, LedgerError> {
         let probe = || self.database.least_id(&stream.prepared, stream.cursor.id);
         let id = stream.least_id.get_or_try_init(probe).await?.clone();
-        let at = stream.cursor.at.map(|_| queries.first_time(stream, now));
+        let at = stream.cursor.at.map(|_| queries.time_before(stream, from));
         Ok(Position { at, id })
     }
 

@@ -46,7 +46,7 @@ pub struct Finding {
 }
 
 impl Finding {
-    fn new(name: impl Into<String>, level: Level, detail: impl Into<String>, hint: &str) -> Self {
+    pub(super) fn new(name: impl Into<String>, level: Level, detail: impl Into<String>, hint: &str) -> Self {
         let hint = (!hint.is_empty()).then(|| hint.to_owned());
         Self { name: name.into(), level, detail: detail.into(), hint }
     }
@@ -93,15 +93,18 @@ impl LedgerAdapter {
         });
         let (lookup, layout) = &self.lookup;
         findings.extend(
-            self.check_query(lookup, |row| {
+            self.check_query(lookup, &self.trial_binds(), |row| {
                 layout.join(&[row], &self.words, &[], Utc::now(), &mut Notes::default()).map(drop)
             })
             .await,
         );
         if let Some((pending, layout)) = &self.pending {
             let fits = |row| layout.map(&[row], &self.words, Utc::now(), &mut Notes::default()).map(drop);
-            findings.extend(self.check_query(pending, fits).await);
+            findings.extend(self.check_query(pending, &self.trial_binds(), fits).await);
             findings.extend(self.check_backlog(pending, layout).await);
+        }
+        if let Some(queries) = &self.flow {
+            findings.extend(self.check_flow(queries).await);
         }
         findings.extend(self.check_clock());
         findings
@@ -150,15 +153,15 @@ impl LedgerAdapter {
     }
 
     /// Runs a query, looks at its columns by one row of their types, and at its plan.
-    async fn check_query(
+    pub(super) async fn check_query(
         &self,
         prepared: &Prepared,
+        binds: &Binds,
         fits: impl Fn(Vec<Cell>) -> Result<(), Misfit>,
     ) -> Vec<Finding> {
         let name = format!("{} query", prepared.name);
-        let binds = self.trial_binds();
         let begun = Instant::now();
-        let table = match self.read(prepared, &binds).await {
+        let table = match self.read(prepared, binds).await {
             Ok(table) => table,
             Err(error) => {
                 return vec![Finding::new(name, Level::Failed, error.to_string(), failure_hint(&error))];
@@ -168,12 +171,12 @@ impl LedgerAdapter {
         let mut findings = vec![Finding::ok(&name, format!("{} rows in {took} ms", table.rows.len()))];
         let (row, scans) = match &self.database {
             Database::Postgres(postgres) => (
-                postgres::row_of_types(postgres, prepared, &binds).await,
-                postgres::scans(postgres, prepared, &binds).await,
+                postgres::row_of_types(postgres, prepared, binds).await,
+                postgres::scans(postgres, prepared, binds).await,
             ),
             Database::Sqlite(sqlite) => (
-                sqlite::row_of_types(sqlite, prepared, &binds).await,
-                sqlite::scans(sqlite, prepared, &binds).await,
+                sqlite::row_of_types(sqlite, prepared, binds).await,
+                sqlite::scans(sqlite, prepared, binds).await,
             ),
         };
         let columns = format!("{} columns", prepared.name);

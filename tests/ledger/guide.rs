@@ -1,11 +1,16 @@
 //! The guide's example, word for word, on a real database.
 
 use crate::support::{Bed, ids, keys};
-use chrono::Utc;
+use chrono::{TimeDelta, Utc};
 use delivery_canary::{
     config::{self, ledger::Ledger},
-    domain::{outcome::Disposition, route::RouteName},
-    ledger::{self, LedgerReader, check::Level},
+    domain::{
+        flow::rows::{RouteNo, Standing},
+        outcome::Disposition,
+        pending::Tried,
+        route::RouteName,
+    },
+    ledger::{self, FlowReader, LedgerReader, check::Level},
 };
 use std::{collections::BTreeMap, time::Duration};
 
@@ -19,12 +24,20 @@ fn block(language: &str) -> &'static str {
     text.split_once("```").expect("the block ends").0
 }
 
+/// The block that begins with this line.
+fn block_of(first_line: &str) -> &'static str {
+    let at =
+        GUIDE.find(&format!("```yaml\n{first_line}\n")).unwrap_or_else(|| panic!("no block of {first_line}"));
+    GUIDE[at..].split_once('\n').and_then(|(_, rest)| rest.split_once("```")).expect("the block ends").0
+}
+
 /// The guide's ledger as part of the least configuration that works, read from this database.
 fn configuration(url: &str) -> Ledger {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let file = folder.path().join("config.yaml");
-    let block: String = block("yaml")
-        .lines()
+    let block: String = [block("yaml"), block_of("notifications:")]
+        .into_iter()
+        .flat_map(str::lines)
         .map(|line| match line.trim_start() {
             address if address.starts_with("url: ") => format!("        url: {url}\n"),
             _ => format!("    {line}\n"),
@@ -68,7 +81,46 @@ async fn the_guides_example_works_as_it_stands() {
     assert!((Utc::now() - snapshot.as_of).num_seconds() < 60);
 
     let findings = ledger.check().await;
-    for finding in findings.iter().filter(|f| f.name != "pending plan") {
+    // Nothing but the pending is counted from end to end, and the streams' indexes are not made yet.
+    for finding in findings.iter().filter(|f| !f.name.ends_with(" plan") || f.name == "lookup plan") {
         assert_eq!(finding.level, Level::Ok, "{finding:?}");
     }
+}
+
+#[tokio::test]
+async fn the_guides_streams_are_held_against_its_exact_count() {
+    let bed = Bed::postgres().await;
+    bed.execute(block("sql")).await;
+    bed.execute(
+        "insert into notifications (notification_id, route, is_canary, accepted_at, not_before)
+           select md5(g::text)::uuid, 'payment_receipts', g = 0, now() - interval '5 hours' + g * interval '10 minutes',
+                  case when g = 1 then now() - interval '30 minutes' end
+             from generate_series(0, 11) as g;
+         insert into delivery_attempts (notification_id, outcome, started_at)
+           select md5(g::text)::uuid, o, now() - interval '2 hours' from generate_series(0, 9) as g, unnest(
+             case when g < 4 then array['retryable', 'delivered'] when g < 6 then array['bounced'] when g < 8 then array['retryable']
+                  else array['odd'] end) as o",
+    )
+    .await;
+    let config = configuration(&bed.url().replacen("postgres@", "canary_reader@", 1));
+    let flow = ledger::open("guide", &config).unwrap().flow().expect("the guide follows its ledger");
+    let notifications = flow.notifications_page(None, None).await.unwrap();
+    let attempts = flow.attempts_page(None, None).await.unwrap();
+    assert_eq!((notifications.rows.len(), attempts.rows.len(), attempts.refused), (12, 14, 0));
+    let canaries =
+        notifications.rows.iter().filter_map(|seen| seen.row.as_ref()).filter(|row| row.is_marked_canary);
+    assert_eq!(canaries.count(), 1);
+    // The one that was held back was due later than the interval.
+    let now = Utc::now();
+    let reading = flow.partition(now - TimeDelta::hours(6), now - TimeDelta::hours(1)).await.unwrap();
+    let counts: Vec<_> =
+        reading.counts[&RouteNo(0)].iter().map(|(standing, count)| (*standing, *count)).collect();
+    let expected = [
+        (Standing::Pending(Tried::Never), 2),
+        (Standing::Pending(Tried::WillRetry), 2),
+        (Standing::Pending(Tried::OutcomeUnknown), 2),
+        (Standing::Delivered, 2),
+        (Standing::RejectedRecipient, 2),
+    ];
+    assert_eq!((counts.as_slice(), reading.is_exact), (expected.as_slice(), true));
 }

@@ -1,5 +1,7 @@
 //! A ledger that is followed, read.
 
+mod check;
+
 use super::{
     FlowReader, Page, PartitionReading, RouteField, Truths,
     attempts::AttemptsLayout,
@@ -107,10 +109,14 @@ impl FlowQueries {
         Writing { form, times: self.times, cast: prepared.query.casts.get(&parameter).map(String::as_str) }
     }
 
-    /// The time before all rows of the history, as the stream's cursor writes it.
-    pub(in crate::ledger) fn first_time<L>(&self, stream: &Stream<L>, now: DateTime<Utc>) -> Value {
-        let from = now.checked_sub_signed(self.history).unwrap_or(DateTime::UNIX_EPOCH);
+    /// A time at or before this instant, as the stream's cursor writes it.
+    pub(in crate::ledger) fn time_before<L>(&self, stream: &Stream<L>, from: DateTime<Utc>) -> Value {
         self.writing(&stream.prepared, Parameter::AfterTs, stream.form).loosely_from(from)
+    }
+
+    /// Since when the history is read.
+    fn begin(&self, now: DateTime<Utc>) -> DateTime<Utc> {
+        now.checked_sub_signed(self.history).unwrap_or(DateTime::UNIX_EPOCH)
     }
 
     /// The values of one page behind a place.
@@ -122,12 +128,11 @@ impl FlowQueries {
         now: DateTime<Utc>,
     ) -> Binds {
         let writing = |parameter| self.writing(&stream.prepared, parameter, stream.form);
-        let from = now.checked_sub_signed(self.history).unwrap_or(DateTime::UNIX_EPOCH);
         // What is further ahead is no time that something happened.
         let until = until.or_else(|| now.checked_add_days(Days::new(1))).unwrap_or(now);
         Binds {
             after: Some(after),
-            from: Some(writing(Parameter::FromTs).loosely_from(from)),
+            from: Some(writing(Parameter::FromTs).loosely_from(self.begin(now))),
             until: Some(writing(Parameter::UntilTs).loosely_until(until)),
             ..Binds::default()
         }
@@ -201,7 +206,7 @@ impl LedgerFlow {
                             "the place that was kept is one of another cursor: the stream must be read anew";
                         return Err(LedgerError::Shape { query: prepared.name, reason: reason.into() });
                     }
-                    None => adapter.first_position(&self.queries, stream, now).await?,
+                    None => adapter.position_before(&self.queries, stream, self.queries.begin(now)).await?,
                 };
                 let binds = Binds {
                     overlap: adapter.overlap,
