@@ -3,12 +3,35 @@
 use super::labels::Window;
 use std::time::Duration;
 
-/// The most series that a route may have with one location, all labels, stages and a ledger's pending included.
+/// The most series that a route may have with one location while all is well, all labels, stages and a followed ledger included.
 pub const SERIES_PER_ROUTE: usize = 100;
+
+/// The most series that it may have while it fails in every way at once, with everything configured that can be.
+pub const SERIES_AT_WORST: usize = 120;
 
 /// The windows of `delivery_canary_window`. The last day is in `delivery_canary_verdicts`, and whether a route fails now is in the
 /// evidence, so the one window that nothing else gives is that of the objective.
 pub const CANARY_WINDOWS: &[Window] = &[Window::Month];
+
+/// The windows of what real traffic came to: those of the pairs that the budget burns by.
+pub const LEDGER_WINDOWS: &[Window] = &[
+    Window::FiveMinutes,
+    Window::HalfHour,
+    Window::Hour,
+    Window::TwoHours,
+    Window::SixHours,
+    Window::Day,
+    Window::ThreeDays,
+];
+
+/// The window of `delivery_ledger_window_notifications`, over which suppression surges.
+pub const DISPOSITION_WINDOW: Window = Window::SixHours;
+
+/// The window of `delivery_ledger_window_rejected`, over which an address list rots.
+pub const CAUSE_WINDOW: Window = Window::Day;
+
+/// The window of `delivery_ledger_window_attempts`, over which retries surge.
+pub const ATTEMPT_WINDOW: Window = Window::HalfHour;
 
 /// The finite bounds of `delivery_ledger_read_seconds`.
 pub const READ_BOUNDS_SECONDS: [f64; 6] = [0.005, 0.025, 0.1, 0.5, 2.5, 10.0];

@@ -83,6 +83,29 @@ families! {
     LEDGER_OLDEST_PENDING_DUE = Gauge "delivery_ledger_oldest_pending_due_timestamp_seconds" [Route] in Timestamp absent "nothing due is pending, or as for `delivery_ledger_pending`";
     /// Due time of the oldest notification whose newest attempt is unknown.
     LEDGER_OLDEST_UNKNOWN = Gauge "delivery_ledger_oldest_unknown_timestamp_seconds" [Route] in Timestamp absent "none is unknown, or as for `delivery_ledger_pending`";
+    /// Notifications accepted over real traffic, whose due time lies within the window that ended one deadline ago.
+    LEDGER_WINDOW_ACCEPTED = Gauge "delivery_ledger_window_accepted" [Route, LedgerWindow] in Count absent "the ledger is not followed, or not yet caught up with";
+    /// Those of them that were rejected for a `service` cause, or are pending past the deadline.
+    LEDGER_WINDOW_BAD = Gauge "delivery_ledger_window_bad" [Route, LedgerWindow] in Count absent "as for `delivery_ledger_window_accepted`";
+    /// Those of them by where they stand now; the four make up the accepted.
+    LEDGER_WINDOW_NOTIFICATIONS = Gauge "delivery_ledger_window_notifications" [Route, DispositionWindow, Disposition] in Count absent "as for `delivery_ledger_window_accepted`";
+    /// Those of them that were rejected for good, by cause.
+    LEDGER_WINDOW_REJECTED = Gauge "delivery_ledger_window_rejected" [Route, CauseWindow, Cause] in Count absent "as for `delivery_ledger_window_accepted`";
+    /// Attempts that started within the window, by outcome.
+    LEDGER_WINDOW_ATTEMPTS = Gauge "delivery_ledger_window_attempts" [Route, AttemptWindow, Outcome] in Count absent "as for `delivery_ledger_window_accepted`";
+    /// Notifications due in the last closed hour on whose place the follower and an exact count do not agree.
+    LEDGER_RESIDUE = Gauge "delivery_ledger_residue" [Route] in Count absent "no exact count is configured, or none was taken yet";
+    /// Pending notifications that were due before the baseline: stuck when the monitor came.
+    LEDGER_STUCK_BEFORE_BASELINE = Gauge "delivery_ledger_stuck_before_baseline" [Route] in Count absent "no baseline is configured, or as for `delivery_ledger_window_accepted`";
+    /// Canaries that came by as customers' notifications, and were left out of the numbers, since this process follows.
+    LEDGER_CANARY_LEAKS = Gauge "delivery_ledger_canary_leaks" [Route] in Count absent "the ledger is not followed, or not yet caught up with";
+    /// 1 for what the follower of the ledger does now.
+    LEDGER_FOLLOWER = Gauge "delivery_ledger_follower" [Ledger, FollowerMode] in Flag;
+    /// Time of the newest row that is surely followed: while history is read, how far it has come.
+    LEDGER_FOLLOWED_UNTIL = Gauge "delivery_ledger_followed_until_timestamp_seconds" [Ledger] in Timestamp absent "the ledger is not followed, or its cursor has no time";
+    /// Notifications that are held in memory because they are pending, or new.
+    LEDGER_FOLLOWED_NOTIFICATIONS = Gauge "delivery_ledger_followed_notifications" [Ledger] in Count absent "the ledger is not followed by this process";
+
     /// Rows of the last good reading whose route is not configured; their notifications are under the route `other`.
     LEDGER_FOLDED_ROUTES = Gauge "delivery_ledger_folded_routes" [Ledger] in Count absent "the pending was never read";
     /// 1 if the last good reading of the pending was cut at its row limit, so that its counts are not known.

@@ -1,10 +1,12 @@
 //! Labels, and the only values that each can have: words of an enum, or names from the configuration.
 
+use super::bounds;
 use crate::domain::{
     disagreement::Disagreement,
     evidence::{RefusalReason, SubmissionResult},
     failure_evidence::Question,
     following::Stopped,
+    outcome::{Cause, Disposition, Outcome},
     pending::PendingState,
     route::Channel,
     verdict::{Class, Verdict},
@@ -15,10 +17,10 @@ use std::time::Duration;
 pub const OTHER_ROUTE: &str = "other";
 
 macro_rules! words {
-    ($(#[$doc:meta])* $name:ident { $( $(#[$vdoc:meta])* $variant:ident = $word:literal, )+ }) => {
-        $(#[$doc])*
+    ($(#[$meta:meta])* $name:ident { $( $(#[$vmeta:meta])* $variant:ident = $word:literal, )+ }) => {
+        $(#[$meta])*
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-        pub enum $name { $( $(#[$vdoc])* $variant, )+ }
+        pub enum $name { $( $(#[$vmeta])* $variant, )+ }
 
         impl $name {
             /// All of them, in the order of the enum.
@@ -137,6 +139,23 @@ words!(
     }
 );
 words!(
+    /// What the follower of a ledger does.
+    #[derive(Default)]
+    FollowerMode {
+        /// It follows new rows, and its figures are those of now.
+        Following = "following",
+        /// It reads history, and has no figures yet.
+        CatchingUp = "catching_up",
+        /// There are more pending notifications than it may hold: the pending query alone speaks.
+        Snapshot = "snapshot",
+        /// Another replica follows.
+        Standby = "standby",
+        /// Nothing is to be followed, or nothing could be read yet.
+        #[default]
+        Off = "off",
+    }
+);
+words!(
     /// The monitor's own loops.
     LoopName {
         /// Plans canaries.
@@ -149,6 +168,8 @@ words!(
         Evidence = "evidence",
         /// Reads the ledgers' pending.
         LedgerWatcher = "ledger_watcher",
+        /// Follows the ledgers' new rows.
+        LedgerFollower = "ledger_follower",
         /// Sends messages to itself through the receivers' public addresses.
         Prover = "prover",
         /// Looks whether the store can be used.
@@ -200,6 +221,14 @@ pub enum Label {
     Question,
     StoppedAt,
     Window,
+    LedgerWindow,
+    DispositionWindow,
+    CauseWindow,
+    AttemptWindow,
+    Disposition,
+    Cause,
+    Outcome,
+    FollowerMode,
     Class,
     Verdict,
     Stage,
@@ -237,7 +266,15 @@ impl Label {
             Self::Location => "location",
             Self::Question => "question",
             Self::StoppedAt | Self::Stage => "stage",
-            Self::Window => "window",
+            Self::Window
+            | Self::LedgerWindow
+            | Self::DispositionWindow
+            | Self::CauseWindow
+            | Self::AttemptWindow => "window",
+            Self::Disposition => "disposition",
+            Self::Cause => "cause",
+            Self::Outcome => "outcome",
+            Self::FollowerMode => "mode",
             Self::Class => "class",
             Self::Verdict => "verdict",
             Self::Disagreement => "kind",
@@ -265,7 +302,15 @@ impl Label {
         match self {
             Self::Question => words(&Question::ALL, Question::word),
             Self::StoppedAt => words(&Stopped::ALL, Stopped::word),
-            Self::Window => words(super::bounds::CANARY_WINDOWS, Window::word),
+            Self::Window => words(bounds::CANARY_WINDOWS, Window::word),
+            Self::LedgerWindow => words(bounds::LEDGER_WINDOWS, Window::word),
+            Self::DispositionWindow => words(&[bounds::DISPOSITION_WINDOW], Window::word),
+            Self::CauseWindow => words(&[bounds::CAUSE_WINDOW], Window::word),
+            Self::AttemptWindow => words(&[bounds::ATTEMPT_WINDOW], Window::word),
+            Self::Disposition => words(&Disposition::ALL, Disposition::word),
+            Self::Cause => words(&Cause::ALL, Cause::word),
+            Self::Outcome => words(&Outcome::ALL, Outcome::word),
+            Self::FollowerMode => words(&FollowerMode::ALL, FollowerMode::word),
             Self::Class => words(&Class::ALL, Class::word),
             Self::Verdict => words(&Verdict::ALL, Verdict::word),
             Self::Stage => words(&Stage::ALL, Stage::word),

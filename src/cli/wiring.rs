@@ -139,8 +139,11 @@ pub fn adapters(config: &Config, counters: &Arc<Counters>) -> Result<Adapters> {
     }
     for (name, ledger) in &config.ledgers {
         let opened = ledger::open(name, ledger).with_context(|| format!("ledger `{name}`"))?;
-        let adapter =
-            LedgerAdapter { lookup: Arc::<ledger::LedgerAdapter>::clone(&opened) as _, pending: opened };
+        let adapter = LedgerAdapter {
+            lookup: Arc::<ledger::LedgerAdapter>::clone(&opened) as _,
+            flow: opened.flow().map(|flow| Arc::new(flow) as _),
+            pending: opened,
+        };
         adapters.ledgers.insert(name.clone(), adapter);
     }
     Ok(adapters)

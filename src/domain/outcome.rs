@@ -50,6 +50,19 @@ pub enum Cause {
     Service,
 }
 
+impl Cause {
+    /// All causes.
+    pub const ALL: [Self; 2] = [Self::Recipient, Self::Service];
+
+    /// The word for it in labels and logs.
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Recipient => "recipient",
+            Self::Service => "service",
+        }
+    }
+}
+
 /// Where an accepted notification stands. The four partition the accepted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]

@@ -182,6 +182,11 @@ impl PendingSnapshot {
         Self { as_of, truncated, figures }
     }
 
+    /// The figures of what is followed row by row. They are never cut.
+    pub fn followed(as_of: DateTime<Utc>, figures: PendingFigures) -> Self {
+        Self { as_of, truncated: false, figures }
+    }
+
     /// Whether the result was cut at its row limit.
     pub fn is_truncated(&self) -> bool {
         self.truncated

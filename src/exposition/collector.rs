@@ -6,9 +6,9 @@ use super::page::Page;
 use crate::{
     catalog::{
         FAMILIES,
-        bounds::CANARY_WINDOWS,
+        bounds::{ATTEMPT_WINDOW, CANARY_WINDOWS, CAUSE_WINDOW, DISPOSITION_WINDOW},
         families as f, hash_value,
-        labels::{GuardReason, ReceiptResult, Stage, SubmissionLabel},
+        labels::{FollowerMode, GuardReason, ReceiptResult, Stage, SubmissionLabel},
     },
     domain::{
         failure_evidence::Question,
@@ -74,6 +74,7 @@ impl Collector for SnapshotCollector {
             canaries(&mut page, name.as_str(), location, route);
         }
         pending(&mut page, &snapshot);
+        flows(&mut page, &snapshot);
         ledgers(&mut page, &snapshot);
         monitor(&mut page, &snapshot);
         counts(&mut page, &self.counters);
@@ -141,6 +142,35 @@ fn pending(page: &mut Page, snapshot: &Snapshot) {
     }
 }
 
+/// What real traffic came to, on every route of a ledger that is followed.
+fn flows(page: &mut Page, snapshot: &Snapshot) {
+    for (name, flow) in snapshot.flows() {
+        for (window, count) in &flow.accepted {
+            page.count(&f::LEDGER_WINDOW_ACCEPTED, &[name, window.word()], *count);
+        }
+        for (window, count) in &flow.bad {
+            page.count(&f::LEDGER_WINDOW_BAD, &[name, window.word()], *count);
+        }
+        for (disposition, count) in &flow.dispositions {
+            let labels = [name, DISPOSITION_WINDOW.word(), disposition.word()];
+            page.count(&f::LEDGER_WINDOW_NOTIFICATIONS, &labels, *count);
+        }
+        for (cause, count) in &flow.rejected {
+            page.count(&f::LEDGER_WINDOW_REJECTED, &[name, CAUSE_WINDOW.word(), cause.word()], *count);
+        }
+        for (outcome, count) in &flow.attempts {
+            page.count(&f::LEDGER_WINDOW_ATTEMPTS, &[name, ATTEMPT_WINDOW.word(), outcome.word()], *count);
+        }
+        if let Some(stuck) = flow.stuck_before_baseline {
+            page.count(&f::LEDGER_STUCK_BEFORE_BASELINE, &[name], stuck);
+        }
+        page.count(&f::LEDGER_CANARY_LEAKS, &[name], flow.leaks);
+        if let Some(residue) = flow.residue {
+            page.count(&f::LEDGER_RESIDUE, &[name], residue);
+        }
+    }
+}
+
 fn ledgers(page: &mut Page, snapshot: &Snapshot) {
     for (name, ledger) in &snapshot.ledgers {
         let labels = [name.as_str()];
@@ -148,6 +178,13 @@ fn ledgers(page: &mut Page, snapshot: &Snapshot) {
             page.time(&f::LEDGER_SNAPSHOT, &labels, Some(reading.as_of));
             page.count(&f::LEDGER_FOLDED_ROUTES, &labels, reading.at_least().folded_rows);
             page.flag(&f::LEDGER_TRUNCATED, &labels, reading.is_truncated());
+        }
+        for mode in FollowerMode::ALL {
+            page.flag(&f::LEDGER_FOLLOWER, &[name, mode.word()], ledger.flow.mode == mode);
+        }
+        page.time(&f::LEDGER_FOLLOWED_UNTIL, &labels, ledger.flow.followed_until);
+        if let Some(held) = ledger.flow.held {
+            page.count(&f::LEDGER_FOLLOWED_NOTIFICATIONS, &labels, held);
         }
         if let Some(can_write) = ledger.role_can_write {
             page.flag(&f::LEDGER_ROLE_CAN_WRITE, &labels, can_write);

@@ -133,6 +133,11 @@ impl Active {
         in_it.map(|r| (r.name.clone(), r.config.deadline.get())).collect()
     }
 
+    /// The deadlines of all routes.
+    pub fn all_deadlines(&self) -> BTreeMap<RouteName, Duration> {
+        self.routes.values().map(|route| (route.name.clone(), route.config.deadline.get())).collect()
+    }
+
     /// The maintenance window in force on a route.
     pub fn maintenance(&self, route: &RouteName, now: DateTime<Utc>) -> Option<&MaintenanceWindow> {
         self.config.maintenance.iter().find(|window| {

@@ -6,7 +6,7 @@ use crate::{
         pending::PendingSnapshot,
         route::{CanaryId, RouteName},
     },
-    ledger::{LedgerError, LedgerFigures, LedgerReader},
+    ledger::{FlowReader, LedgerError, LedgerFigures, LedgerReader},
 };
 use async_trait::async_trait;
 use chrono::{DateTime, Utc};
@@ -56,13 +56,15 @@ pub trait PendingReader: Send + Sync {
     fn refresh_every(&self) -> Option<Duration>;
 }
 
-/// A ledger's two readers.
+/// A ledger's readers.
 #[derive(Clone)]
 pub struct LedgerAdapter {
     /// For canaries.
     pub lookup: Arc<dyn LedgerReader>,
-    /// For everybody.
+    /// For everybody's pending, by one query.
     pub pending: Arc<dyn PendingReader>,
+    /// For everybody's flow, where it is followed.
+    pub flow: Option<Arc<dyn FlowReader>>,
 }
 
 /// All adapters of one configuration, by the names it gives them.

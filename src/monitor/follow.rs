@@ -2,6 +2,7 @@
 
 use super::{
     counters::{Counters, LedgerCounters, ReceiverCounters},
+    flow::FlowReport,
     snapshot::LedgerSnapshot,
 };
 use crate::{
@@ -78,7 +79,7 @@ impl LedgerCounters {
 
 impl LedgerSnapshot {
     /// What the outside may see of a ledger: its newest good reading, and what its adapter knows of it.
-    pub fn new(pending: Option<PendingSnapshot>, figures: &LedgerFigures) -> Self {
-        Self { pending, role_can_write: figures.role_can_write, lag: figures.lag }
+    pub fn new(pending: Option<PendingSnapshot>, flow: FlowReport, figures: &LedgerFigures) -> Self {
+        Self { pending, flow, role_can_write: figures.role_can_write, lag: figures.lag }
     }
 }

@@ -1,7 +1,7 @@
 //! The ledger watcher: reads everybody's pending notifications, each ledger in its own time.
 
 use super::{shared::Shared, snapshot::Observer};
-use crate::catalog::labels::LoopName;
+use crate::catalog::labels::{FollowerMode, LoopName};
 use chrono::Utc;
 use std::{collections::HashMap, sync::Arc, time::Duration};
 use tokio::{task::JoinSet, time::Instant};
@@ -19,6 +19,10 @@ pub async fn run(shared: Arc<Shared>, cancel: CancellationToken) {
         let mut reading = JoinSet::new();
         for (name, ledger) in &active.adapters.ledgers {
             let Some(every) = ledger.pending.refresh_every() else { continue };
+            // The follower tells the same, for less; on another replica too.
+            if matches!(shared.flow(name).mode, FollowerMode::Following | FollowerMode::Standby) {
+                continue;
+            }
             if next.get(name).is_some_and(|at| *at > Instant::now()) {
                 continue;
             }

@@ -20,7 +20,7 @@ pub const fn budget(name: LoopName) -> Duration {
     Duration::from_secs(match name {
         LoopName::Scheduler | LoopName::Publisher | LoopName::StoreWatcher => 30,
         LoopName::Submitter | LoopName::Settler | LoopName::Evidence | LoopName::Prover => 60,
-        LoopName::LedgerWatcher | LoopName::Reloader | LoopName::Janitor => 120,
+        LoopName::LedgerWatcher | LoopName::LedgerFollower | LoopName::Reloader | LoopName::Janitor => 120,
     })
 }
 

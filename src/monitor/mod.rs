@@ -11,6 +11,7 @@ pub mod crash;
 pub mod decide;
 pub mod evidence;
 pub mod evidence_loop;
+pub mod flow;
 pub mod follow;
 pub mod follower;
 pub mod janitor;
@@ -63,6 +64,7 @@ impl Monitor {
         loops.spawn(evidence_loop::run(Arc::clone(&shared), following.clone()));
         loops.spawn(prover::run(Arc::clone(&shared), following.clone()));
         loops.spawn(ledger_watch::run(Arc::clone(&shared), following.clone()));
+        loops.spawn(flow::run(Arc::clone(&shared), following.clone()));
         loops.spawn(store_watch::run(Arc::clone(&shared), following.clone()));
         loops.spawn(publisher::run(Arc::clone(&shared), following.clone()));
         loops.spawn(janitor::run(Arc::clone(&shared), following.clone()));

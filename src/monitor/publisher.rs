@@ -143,7 +143,7 @@ impl Memory {
             taken_at: Some(now),
             location: Some(shared.location.clone()),
             routes,
-            ledgers: ledgers(&active.adapters.ledgers, &pending),
+            ledgers: ledgers(shared, &active.adapters.ledgers, &pending),
             store_up: shared.store_up.load(Ordering::Relaxed),
             observers: configured.map(|o| is_up(&o)).collect(),
             loops: LoopName::ALL
@@ -182,12 +182,13 @@ impl Memory {
 }
 
 fn ledgers(
+    shared: &Shared,
     adapters: &BTreeMap<String, LedgerAdapter>,
     pending: &BTreeMap<String, Arc<PendingSnapshot>>,
 ) -> BTreeMap<String, LedgerSnapshot> {
     let one = |(name, adapter): (&String, &LedgerAdapter)| {
         let pending = pending.get(name).map(|pending| PendingSnapshot::clone(pending));
-        (name.clone(), LedgerSnapshot::new(pending, &adapter.pending.figures()))
+        (name.clone(), LedgerSnapshot::new(pending, shared.flow(name), &adapter.pending.figures()))
     };
     adapters.iter().map(one).collect()
 }

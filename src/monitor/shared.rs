@@ -4,6 +4,7 @@ use super::{
     active::Active,
     counters::Counters,
     evidence::Book,
+    flow::FlowReport,
     loops::Loops,
     snapshot::{Configuration, Observer, SnapshotCell},
 };
@@ -50,6 +51,7 @@ pub struct Shared {
     evidence: Mutex<Book>,
     observers: Mutex<BTreeMap<Observer, Sight>>,
     pending: Mutex<BTreeMap<String, Arc<PendingSnapshot>>>,
+    flows: Mutex<BTreeMap<String, FlowReport>>,
     receivers: Mutex<BTreeMap<String, Arc<ReceiverStats>>>,
 }
 
@@ -92,6 +94,7 @@ impl Shared {
             evidence: Mutex::default(),
             observers: Mutex::default(),
             pending: Mutex::default(),
+            flows: Mutex::default(),
             receivers: Mutex::default(),
         }
     }
@@ -134,6 +137,21 @@ impl Shared {
     /// Everybody's pending notifications, by ledger.
     pub fn pending(&self) -> BTreeMap<String, Arc<PendingSnapshot>> {
         lock(&self.pending).clone()
+    }
+
+    /// What is known of the flow of a ledger.
+    pub fn flow(&self, ledger: &str) -> FlowReport {
+        lock(&self.flows).get(ledger).cloned().unwrap_or_default()
+    }
+
+    /// Changes what is known of the flow of a ledger.
+    pub fn update_flow(&self, ledger: &str, change: impl FnOnce(&mut FlowReport)) {
+        change(lock(&self.flows).entry(ledger.to_owned()).or_default());
+    }
+
+    /// Forgets the flows of ledgers that are followed no more.
+    pub fn keep_flows(&self, is_followed: impl Fn(&str) -> bool) {
+        lock(&self.flows).retain(|ledger, _| is_followed(ledger));
     }
 
     /// Counts what becomes of a receiver's requests from now on.

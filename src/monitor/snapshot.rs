@@ -1,5 +1,6 @@
 //! All that the outside may see of the monitor's knowledge: plain data, made anew and published whole.
 
+use super::flow::{FlowReport, RouteFlow};
 use crate::{
     catalog::{
         bounds::CANARY_WINDOWS,
@@ -163,6 +164,8 @@ pub struct RouteFacts {
 pub struct LedgerSnapshot {
     /// The newest good reading of the pending. It stays when a later reading fails: its time says how old it is.
     pub pending: Option<PendingSnapshot>,
+    /// What is known of its flow, where it is followed.
+    pub flow: FlowReport,
     /// Whether the role could write.
     pub role_can_write: Option<bool>,
     /// How far its replica is behind.
@@ -241,6 +244,19 @@ impl Snapshot {
             configuration,
             ..Self::default()
         }
+    }
+
+    /// What real traffic came to by the label of its route, over all ledgers that are followed. A route without figures, or that is no
+    /// longer configured, is not there: absent, not zero.
+    pub fn flows(&self) -> BTreeMap<&str, RouteFlow> {
+        let mut joined: BTreeMap<&str, RouteFlow> = BTreeMap::new();
+        for numbers in self.ledgers.values().filter_map(|ledger| ledger.flow.figures.as_ref()) {
+            for (name, flow) in &numbers.routes {
+                let label = self.routes.get_key_value(name).map_or(OTHER_ROUTE, |(known, _)| known.as_str());
+                joined.entry(label).or_default().join(flow);
+            }
+        }
+        joined
     }
 
     /// Everybody's pending by the label of its route, over all ledgers. A route that is in no reading, or in one that was cut at

@@ -4,14 +4,15 @@ use crate::scrape::Scrape;
 use chrono::{DateTime, TimeDelta, Utc};
 use delivery_canary::{
     catalog::{
-        bounds::CANARY_WINDOWS,
-        labels::{GuardReason, LoopName, ReceiptResult, Stage, SubmissionLabel},
+        bounds::{CANARY_WINDOWS, LEDGER_WINDOWS},
+        labels::{FollowerMode, GuardReason, LoopName, ReceiptResult, Stage, SubmissionLabel, Window},
     },
     config::Config,
     domain::{
         disagreement::Disagreement,
         failure_evidence::Stream,
         following::Stopped,
+        outcome::{Cause, Disposition, Outcome},
         pending::{PendingRow, PendingSnapshot, Tried},
         route::{Channel, RouteName},
         verdict::{Class, Verdict},
@@ -19,6 +20,7 @@ use delivery_canary::{
     exposition::{collector::registry, server::render},
     monitor::{
         counters::Counters,
+        flow::{FlowNumbers, FlowReport, RouteFlow},
         snapshot::{Clock, Configuration, Snapshot, SnapshotCell},
     },
 };
@@ -111,6 +113,28 @@ pub fn reading(config: &Config, truncated: bool) -> PendingSnapshot {
     PendingSnapshot::fold(instant(0), &deadlines, rows, 0, truncated)
 }
 
+/// What is known of a ledger that is followed, with everything that may be absent.
+fn flow(config: &Config) -> FlowReport {
+    let each = |windows: &[Window], count| windows.iter().map(|window| (*window, count)).collect();
+    let flow = RouteFlow {
+        accepted: each(LEDGER_WINDOWS, 100),
+        bad: each(LEDGER_WINDOWS, 2),
+        dispositions: Disposition::ALL.map(|disposition| (disposition, 25)).into(),
+        rejected: Cause::ALL.map(|cause| (cause, 1)).into(),
+        attempts: Outcome::ALL.map(|outcome| (outcome, 5)).into(),
+        stuck_before_baseline: Some(1),
+        leaks: 0,
+        residue: Some(0),
+    };
+    let routes = config.routes.iter().map(|route| (route.full_name(), flow.clone())).collect();
+    FlowReport {
+        mode: FollowerMode::Following,
+        followed_until: Some(instant(-60)),
+        held: Some(8),
+        figures: Some(Arc::new(FlowNumbers { as_of: instant(0), routes })),
+    }
+}
+
 /// A snapshot in which everything that may be absent is there.
 pub fn full(config: &Config) -> Snapshot {
     let mut snapshot = first(config);
@@ -125,6 +149,7 @@ pub fn full(config: &Config) -> Snapshot {
         Configuration { hash: u64::MAX, last_reload_successful: true, last_reload_success: Some(instant(0)) };
     let ledger = snapshot.ledgers.get_mut("main").unwrap();
     ledger.pending = Some(reading(config, false));
+    ledger.flow = flow(config);
     ledger.role_can_write = Some(false);
     ledger.lag = Some(Duration::from_millis(250));
     for route in snapshot.routes.values_mut() {

@@ -61,6 +61,10 @@ pub struct Shape {
     pub route_lines: String,
     /// Whether routes have the ledger.
     pub with_ledger: bool,
+    /// Whether the ledger is followed.
+    pub is_followed: bool,
+    /// Further lines of the ledger, indented by four.
+    pub ledger_lines: String,
     /// Canaries an hour, at the most.
     pub hourly_cap: u32,
 }
@@ -77,6 +81,8 @@ impl Default for Shape {
             follow_for: "10m",
             route_lines: String::new(),
             with_ledger: true,
+            is_followed: false,
+            ledger_lines: String::new(),
             hourly_cap: 20_000,
         }
     }
@@ -208,13 +214,15 @@ ledgers:
     statement_timeout: 1s
     lookup:
       sql: |
-        select n.notification_id, n.idempotency_key, n.accepted_at, a.attempt_id, a.outcome, a.started_at, a.policy_version
+        select n.notification_id, n.idempotency_key, n.route, n.accepted_at, n.not_before, a.attempt_id, a.outcome, a.started_at, a.policy_version
         from notifications n left join delivery_attempts a on a.notification_id = n.notification_id
         where n.notification_id {by_ids} or n.idempotency_key {by_keys} limit :limit
       columns:
         notification_id: notification_id
         idempotency_key: idempotency_key
+        route: route
         accepted_at: {accepted_at}
+        not_before: {not_before}
         attempt_id: attempt_id
         attempt_status: outcome
         attempt_at: {started_at}
@@ -227,7 +235,7 @@ ledgers:
         from notifications n where n.settled_at is null limit :limit
       columns: {{ route: route, accepted_at: {accepted_at}, not_before: {not_before}, status: outcome }}
       routes: {{ {mapped} }}
-    statuses: {{ delivered: delivered, retryable: retryable, permanent_rejection: rejected_service, suppressed: suppressed, unknown: unknown }}
+{followed}{ledger_lines}    statuses: {{ delivered: delivered, retryable: retryable, permanent_rejection: rejected_service, suppressed: suppressed, unknown: unknown }}
 routes:
 {routes}"#,
             metrics = place.metrics,
@@ -241,6 +249,55 @@ routes:
             started_at = time("started_at"),
             not_before = time("not_before"),
             mapped = mapped.join(", "),
+            followed = if self.shape.is_followed { self.followed(&mapped.join(", ")) } else { String::new() },
+            ledger_lines = self.shape.ledger_lines,
+        )
+    }
+
+    /// The queries by which the ledger is followed. They leave no canary out: the monitor has to know its own.
+    fn followed(&self, mapped: &str) -> String {
+        let is_postgres = self.shape.ledger_url.is_some();
+        let column =
+            |name: &str| if is_postgres { name.into() } else { format!("{{ name: {name}, time: iso }}") };
+        let greatest = if is_postgres {
+            "greatest(n.accepted_at, n.not_before)"
+        } else {
+            "max(n.accepted_at, coalesce(n.not_before, ''))"
+        };
+        format!(
+            r#"    notifications:
+      sql: |
+        select n.notification_id, n.route, n.accepted_at, n.not_before, n.is_canary
+        from notifications n
+        where (n.accepted_at, n.notification_id) > (:after_ts, :after_id)
+        order by n.accepted_at, n.notification_id
+        limit :limit
+      columns: {{ notification_id: notification_id, route: route, accepted_at: {accepted_at}, not_before: {not_before}, canary: is_canary }}
+      cursor: {{ at: {accepted_at}, id: notification_id }}
+      routes: {{ {mapped} }}
+    attempts:
+      sql: |
+        select a.attempt_id, a.notification_id, a.outcome, a.started_at, a.ended_at
+        from delivery_attempts a
+        where (a.ended_at, a.attempt_id) > (:after_ts, :after_id)
+        order by a.ended_at, a.attempt_id
+        limit :limit
+      columns: {{ attempt_id: attempt_id, notification_id: notification_id, status: outcome, at: {started_at} }}
+      cursor: {{ at: {ended_at}, id: attempt_id }}
+    partition:
+      sql: |
+        select n.route, (select a.outcome from delivery_attempts a where a.notification_id = n.notification_id
+                         order by a.attempt_number desc limit 1) as outcome, count(*) as n
+        from notifications n
+        where not n.is_canary and {greatest} >= :from_ts and {greatest} < :until_ts
+        group by 1, 2
+      columns: {{ route: route, status: outcome, count: n }}
+      routes: {{ {mapped} }}
+"#,
+            accepted_at = column("accepted_at"),
+            not_before = column("not_before"),
+            started_at = column("started_at"),
+            ended_at = column("ended_at"),
         )
     }
 

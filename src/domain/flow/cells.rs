@@ -20,6 +20,16 @@ pub enum Level {
     Hour,
 }
 
+impl Level {
+    /// Its length in seconds.
+    pub const fn seconds(self) -> i64 {
+        match self {
+            Self::Minute => MINUTE,
+            Self::Hour => HOUR,
+        }
+    }
+}
+
 /// Which cell.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct CellKey {

@@ -112,13 +112,12 @@ impl Flow {
                 }
             }
         });
-        FlowFigures {
-            as_of,
-            routes,
-            totals: self.totals,
-            units: self.units.len() + self.open.units.len(),
-            strays: self.strays.count(),
-        }
+        FlowFigures { as_of, routes, totals: self.totals, units: self.held(), strays: self.strays.count() }
+    }
+
+    /// How many units are in memory.
+    pub fn held(&self) -> usize {
+        self.units.len() + self.open.units.len()
     }
 
     /// What was due in the interval, divided by where it stands. The bounds should be whole hours: others are moved back to whole minutes, or

@@ -10,7 +10,8 @@ mod reader;
 mod routes;
 mod stream;
 
-pub(super) use ids::{UnitFields, ledger_id, text_of};
+pub use ids::text_of;
+pub(super) use ids::{UnitFields, ledger_id};
 pub use page::{Page, PartitionReading, Seen, Truths};
 pub(super) use reader::FlowQueries;
 pub use reader::LedgerFlow;

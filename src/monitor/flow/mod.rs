@@ -1,0 +1,276 @@
+//! The followers of the ledgers: one replica follows each ledger, the others stand by.
+
+mod keep;
+mod pass;
+mod report;
+mod residue;
+mod stream;
+
+pub use pass::{Following, PassError, Passed};
+pub use report::{FlowNumbers, FlowReport, RouteFlow};
+
+use super::{adapters::LedgerAdapter, shared::Shared, snapshot::Observer};
+use crate::{
+    catalog::labels::{FollowerMode, LoopName},
+    config::ledger::Ledger,
+    ledger::FlowReader,
+    store::follower::{Followed, Lead},
+};
+use chrono::{DateTime, TimeDelta, Utc};
+use residue::Residue;
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+    time::Duration,
+};
+use tokio::{task::JoinSet, time::Instant};
+use tokio_util::sync::CancellationToken;
+
+/// How long the lead lasts without being asked for again: who dies is followed by another within this time.
+const LEASE: TimeDelta = TimeDelta::seconds(12);
+
+/// How often the lead is asked for, by the one who has it and by those who stand by.
+const ASK_EVERY: Duration = Duration::from_secs(3);
+
+/// Limit on one step. Its readings have their own, shorter ones; this keeps the loop alive whatever they do.
+const LIMIT: Duration = Duration::from_secs(60);
+
+/// How long nothing is followed after more was pending than may be held.
+const BACK_OFF: Duration = Duration::from_secs(600);
+
+/// Runs until it is cancelled, and then gives up what it leads.
+pub async fn run(shared: Arc<Shared>, cancel: CancellationToken) {
+    let mut followers: BTreeMap<String, Follower> = BTreeMap::new();
+    while !cancel.is_cancelled() {
+        configure(&shared, &mut followers);
+        let mut steps = JoinSet::new();
+        for mut follower in std::mem::take(&mut followers).into_values() {
+            let shared = Arc::clone(&shared);
+            steps.spawn(async move {
+                let result = tokio::time::timeout(LIMIT, follower.step(&shared)).await;
+                let is_good = follower.ended(&shared, result.unwrap_or(Err(PassError::TooLong(LIMIT))));
+                (follower, is_good)
+            });
+        }
+        let mut all = true;
+        loop {
+            let done = tokio::select! {
+                // Whatever is under way is dropped: what was written before it is good.
+                () = cancel.cancelled() => break,
+                done = steps.join_next() => done,
+            };
+            match done {
+                None => break,
+                Some(Ok((follower, is_good))) => {
+                    all &= is_good;
+                    followers.insert(follower.name.clone(), follower);
+                }
+                // After a panic the follower is made anew, from what was kept.
+                Some(Err(_)) => all = false,
+            }
+        }
+        shared.loops.ended(LoopName::LedgerFollower, all, Utc::now());
+        let soonest = followers.values().map(|follower| follower.next).min();
+        let wait =
+            soonest.map_or(ASK_EVERY, |at| at.saturating_duration_since(Instant::now()).min(ASK_EVERY));
+        tokio::select! {
+            () = cancel.cancelled() => break,
+            () = tokio::time::sleep(wait) => {}
+        }
+    }
+    for name in shared.active.load().adapters.ledgers.keys() {
+        // Where it can't be said, another takes over when the lease ends.
+        let _ = shared.store.step_down(name, &shared.owner).await;
+    }
+}
+
+/// Keeps a follower for each ledger that is to be followed. A reader of another configuration may number its routes otherwise, so the
+/// state is then loaded anew, by their names.
+fn configure(shared: &Shared, followers: &mut BTreeMap<String, Follower>) {
+    let active = shared.active.load_full();
+    let reader = |(name, adapter): (&String, &LedgerAdapter)| Some((name.clone(), adapter.flow.clone()?));
+    let readers: BTreeMap<String, Arc<dyn FlowReader>> =
+        active.adapters.ledgers.iter().filter_map(reader).collect();
+    followers
+        .retain(|name, known| readers.get(name).is_some_and(|reader| Arc::ptr_eq(reader, &known.reader)));
+    shared.keep_flows(|name| readers.contains_key(name));
+    for (name, reader) in readers {
+        followers.entry(name.clone()).or_insert_with(|| Follower::new(name, reader));
+    }
+}
+
+/// The follower of one ledger.
+struct Follower {
+    name: String,
+    reader: Arc<dyn FlowReader>,
+    /// The state, while this process leads and nothing has gone wrong since it was loaded.
+    following: Option<Following>,
+    residue: Residue,
+    erased: BTreeSet<String>,
+    is_caught_up: bool,
+    /// Between two passes.
+    every: Duration,
+    /// When the next one is due.
+    next: Instant,
+}
+
+impl Follower {
+    fn new(name: String, reader: Arc<dyn FlowReader>) -> Self {
+        Self {
+            name,
+            reader,
+            following: None,
+            residue: Residue::default(),
+            erased: BTreeSet::new(),
+            is_caught_up: false,
+            every: ASK_EVERY,
+            next: Instant::now(),
+        }
+    }
+
+    /// Asks for the lead, and makes a pass where one is due.
+    async fn step(&mut self, shared: &Shared) -> Result<(), PassError> {
+        let now = Utc::now();
+        match shared.store.lead(&self.name, &shared.owner, now, now + LEASE).await? {
+            Lead::Theirs => {
+                self.stand_by(shared);
+                return Ok(());
+            }
+            Lead::Ours { is_new, erased } => {
+                if is_new || erased != self.erased {
+                    self.following = None;
+                    self.erased = erased;
+                }
+            }
+        }
+        let active = shared.active.load_full();
+        let Some(config) = active.config.ledgers.get(&self.name) else { return Ok(()) };
+        self.every = config.refresh_every.get();
+        let is_old = |numbers: &FlowNumbers| {
+            now - numbers.as_of > config.freshness.delta() + config.refresh_every.delta()
+        };
+        if shared.flow(&self.name).figures.is_some_and(|numbers| is_old(&numbers)) {
+            self.withdraw(shared);
+        }
+        if Instant::now() < self.next {
+            return Ok(());
+        }
+        self.pass(shared, config).await
+    }
+
+    async fn pass(&mut self, shared: &Shared, config: &Ledger) -> Result<(), PassError> {
+        let started = Instant::now();
+        let mut following = match self.following.take() {
+            Some(following) => following,
+            None => self.load(shared, config).await?,
+        };
+        let passed = following.pass(&*shared.store, &self.erased).await?;
+        let save = following.save(passed.changes);
+        if !shared.store.save_followed(&self.name, &shared.owner, Utc::now(), &save).await? {
+            self.stand_by(shared);
+            return Ok(());
+        }
+        if let Some(counters) = shared.counters.ledger(&self.name) {
+            counters.read_seconds.observe(started.elapsed());
+        }
+        shared.observed(&Observer::Ledger(self.name.clone()), Ok(()), Utc::now());
+        if passed.is_end {
+            self.next = started + self.every;
+            self.caught_up(shared, &following, passed.as_of, config.baseline.is_some()).await;
+        } else {
+            let per_second = f64::from(config.first_read.rows_per_second.max(1));
+            #[allow(clippy::cast_precision_loss, reason = "rows of one pass are far below 2^53")]
+            let fair = Duration::from_secs_f64(passed.rows as f64 / per_second);
+            self.next = started + fair;
+            let until = following.followed_until().map(|at| at.to_rfc3339());
+            tracing::info!(event = "ledger_history_read", ledger = self.name, rows = passed.rows, until);
+            if !self.is_caught_up {
+                self.publish(shared, FollowerMode::CatchingUp, Some(&following));
+            }
+        }
+        self.following = Some(following);
+        Ok(())
+    }
+
+    /// Both streams were read to their end: the figures are those of now.
+    async fn caught_up(
+        &mut self,
+        shared: &Shared,
+        following: &Following,
+        as_of: DateTime<Utc>,
+        has_baseline: bool,
+    ) {
+        if let Err(error) = self.residue.look(&*self.reader, following, as_of).await {
+            tracing::warn!(event = "ledger_not_counted", ledger = self.name, reason = %error);
+        }
+        if !std::mem::replace(&mut self.is_caught_up, true) {
+            tracing::info!(event = "ledger_followed", ledger = self.name);
+        }
+        let (numbers, pending) =
+            report::report(following.figures(as_of), self.reader.routes(), &self.residue, has_baseline);
+        shared.publish_pending(&self.name, Some(pending));
+        self.publish(shared, FollowerMode::Following, Some(following));
+        shared.update_flow(&self.name, |flow| flow.figures = Some(Arc::new(numbers)));
+    }
+
+    /// Says what is done now. Figures that are there stay, until they are too old.
+    fn publish(&self, shared: &Shared, mode: FollowerMode, following: Option<&Following>) {
+        shared.update_flow(&self.name, |flow| {
+            flow.mode = mode;
+            flow.followed_until = following.and_then(Following::followed_until);
+            flow.held = following.map(Following::held);
+        });
+    }
+
+    /// There are no figures any more: absent, and not zero.
+    fn withdraw(&self, shared: &Shared) {
+        shared.publish_pending(&self.name, None);
+        shared.update_flow(&self.name, |flow| flow.figures = None);
+    }
+
+    /// Makes the state of what was kept.
+    async fn load(&mut self, shared: &Shared, config: &Ledger) -> Result<Following, PassError> {
+        let deadlines = shared.active.load().all_deadlines();
+        let kept = shared.store.followed(&self.name).await?;
+        let now = Utc::now();
+        match Following::new(Arc::clone(&self.reader), config, &deadlines, kept, now) {
+            Err(error @ PassError::Kept(_)) => {
+                tracing::warn!(event = "ledger_begins_anew", ledger = self.name, reason = %error);
+                self.is_caught_up = false;
+                Following::new(Arc::clone(&self.reader), config, &deadlines, Followed::default(), now)
+            }
+            result => result,
+        }
+    }
+
+    /// Another process leads: what it finds is on its own page.
+    fn stand_by(&mut self, shared: &Shared) {
+        self.following = None;
+        self.is_caught_up = false;
+        self.residue = Residue::default();
+        self.withdraw(shared);
+        self.publish(shared, FollowerMode::Standby, None);
+    }
+
+    /// Takes note of what came of a step: `true` where it went well.
+    fn ended(&mut self, shared: &Shared, result: Result<(), PassError>) -> bool {
+        let Err(error) = result else { return true };
+        // What was folded of a pass that failed is in no order any more; what was written before it is.
+        self.following = None;
+        self.next = Instant::now() + self.every;
+        match &error {
+            PassError::TooMany(_) => {
+                self.next = Instant::now() + BACK_OFF;
+                self.is_caught_up = false;
+                self.withdraw(shared);
+                self.publish(shared, FollowerMode::Snapshot, None);
+                tracing::warn!(event = "ledger_too_much_pending", ledger = self.name, reason = %error);
+            }
+            PassError::Ledger(error) => {
+                shared.observed(&Observer::Ledger(self.name.clone()), Err(&error.to_string()), Utc::now());
+            }
+            _ => tracing::warn!(event = "ledger_not_followed", ledger = self.name, reason = %error),
+        }
+        false
+    }
+}

@@ -1,0 +1,266 @@
+//! One pass over a ledger: read what is new and the overlap before it, fold it, and look up what new rows alone don't settle.
+
+use super::{
+    keep,
+    stream::{Attempts, Notifications, Watermark},
+};
+use crate::{
+    catalog::bounds::LEDGER_WINDOWS,
+    config::ledger::Ledger,
+    domain::{
+        accounting::Partition,
+        flow::{
+            durable::Changes,
+            figures::FlowFigures,
+            follow::{Flow, Reach, TooMany},
+            rows::{NotificationRow, RouteNo, UnitId},
+            settings::Settings,
+        },
+        route::RouteName,
+    },
+    ledger::{FlowReader, LedgerError, flow::text_of},
+    store::{
+        Store, StoreError,
+        follower::{Followed, FollowerSave, erasure_digest},
+    },
+};
+use chrono::{DateTime, TimeDelta, Utc};
+use std::{
+    collections::{BTreeMap, BTreeSet, HashMap},
+    sync::Arc,
+    time::Duration,
+};
+
+/// How long counts by hour are kept: the longest window, and a day for the deadline before it.
+const HISTORY: Duration = Duration::from_secs(31 * 86_400);
+
+/// The deadline of a route that isn't configured.
+const NO_DEADLINE: Duration = Duration::from_secs(86_400);
+
+/// How many lookups a pass may ask for to settle what new rows don't.
+const SETTLED_PER_PASS: usize = 2_000;
+
+/// Why a pass could not be made. What was written before it is still good: the follower is made anew from that.
+#[derive(Debug, thiserror::Error)]
+pub enum PassError {
+    /// The ledger could not be read.
+    #[error(transparent)]
+    Ledger(#[from] LedgerError),
+    /// The store could not be used.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// More is pending than may be held.
+    #[error(transparent)]
+    TooMany(#[from] TooMany),
+    /// What was kept can't be understood.
+    #[error("what the store keeps of the ledger's follower can't be read: {0}")]
+    Kept(String),
+    /// It did not come to its end.
+    #[error("it did not come to its end within {0:?}")]
+    TooLong(Duration),
+}
+
+/// What a pass came to.
+pub struct Passed {
+    /// What is to be written.
+    pub changes: Changes,
+    /// As of when the figures are.
+    pub as_of: DateTime<Utc>,
+    /// Whether both streams were read to their end.
+    pub is_end: bool,
+    /// How many rows were read.
+    pub rows: u64,
+}
+
+/// A ledger that is being followed.
+pub struct Following {
+    reader: Arc<dyn FlowReader>,
+    flow: Flow,
+    notifications: Watermark,
+    attempts: Watermark,
+    /// Where the history begins that is followed.
+    horizon: DateTime<Utc>,
+    overlap: TimeDelta,
+    /// Open notifications, and whether our own store knows them as canaries.
+    open: HashMap<UnitId, bool>,
+    /// Whether nothing of it was kept before.
+    is_fresh: bool,
+}
+
+impl Following {
+    /// Goes on from what was kept; from the configured history where nothing was.
+    ///
+    /// # Errors
+    /// When what was kept can't be understood.
+    pub fn new(
+        reader: Arc<dyn FlowReader>,
+        config: &Ledger,
+        deadlines: &BTreeMap<RouteName, Duration>,
+        kept: Followed,
+        now: DateTime<Utc>,
+    ) -> Result<Self, PassError> {
+        let is_fresh = kept.position.is_none();
+        let places = match &kept.position {
+            Some(text) => keep::Places::from_text(text).map_err(PassError::Kept)?,
+            None => keep::Places::at(now - config.history.delta()),
+        };
+        let settings = settings(config, reader.routes(), deadlines, places.horizon);
+        let saved = keep::saved(kept, reader.routes()).map_err(PassError::Kept)?;
+        let flow = Flow::restore(settings, saved).map_err(|error| PassError::Kept(error.to_string()))?;
+        Ok(Self {
+            reader,
+            flow,
+            notifications: Watermark::kept(places.notifications),
+            attempts: Watermark::kept(places.attempts),
+            horizon: places.horizon,
+            overlap: config.overlap.delta(),
+            open: HashMap::new(),
+            is_fresh,
+        })
+    }
+
+    /// Makes one pass. After an error this must not be used any more. `erased` are digests of notifications to leave alone.
+    ///
+    /// # Errors
+    /// When the ledger or the store can't be used, or more is pending than may be held.
+    pub async fn pass(&mut self, store: &dyn Store, erased: &BTreeSet<String>) -> Result<Passed, PassError> {
+        let reader = Arc::clone(&self.reader);
+        let pages = Notifications(&*reader);
+        let mut notifications = self.notifications.gather(self.overlap, None, &pages).await?;
+        let bound = notifications.up_to;
+        let mut attempts = if reader.has_attempts() {
+            Some(self.attempts.gather(self.overlap, bound, &Attempts(&*reader, bound)).await?)
+        } else {
+            None
+        };
+        if !erased.is_empty() {
+            let is_kept = |unit: &UnitId| !erased.contains(&erasure_digest(&text_of(&unit.notification)));
+            notifications.rows.retain(|(row, _)| is_kept(&row.unit));
+            attempts.iter_mut().for_each(|attempts| attempts.rows.retain(|(row, _)| is_kept(&row.unit)));
+        }
+        let is_end = bound.is_none() && attempts.as_ref().is_none_or(|attempts| attempts.up_to.is_none());
+        let rows = notifications.read + attempts.as_ref().map_or(0, |attempts| attempts.read);
+
+        let canaries = self.canaries_among(store, &notifications.rows).await?;
+        self.flow.begin_pass(notifications.as_of);
+        self.flow.canaries(&canaries);
+        for (row, is_closed) in notifications.rows {
+            self.flow.notification(row, is_closed);
+        }
+        let attempts_mark = attempts.map(|attempts| {
+            for (row, is_closed) in attempts.rows {
+                self.flow.attempt(row, is_closed);
+            }
+            attempts.watermark
+        });
+        let wanted = self.flow.wanted(if is_end { Reach::End } else { Reach::Page });
+        if !wanted.is_empty() {
+            let ids: Vec<String> = wanted.iter().map(|unit| text_of(&unit.notification)).collect();
+            let known = store.canaries_among(&ids).await?;
+            let canaries: Vec<UnitId> =
+                wanted.iter().filter(|unit| known.contains(&text_of(&unit.notification))).cloned().collect();
+            self.flow.canaries(&canaries);
+            let mut truths = reader.truths(&wanted).await?;
+            for unit in &wanted {
+                let truth = truths.found.remove(unit);
+                self.flow.truth(unit, truth);
+            }
+        }
+        let changes = self.flow.end_pass()?;
+        self.notifications = notifications.watermark;
+        self.attempts = attempts_mark.unwrap_or_default();
+        Ok(Passed { changes, as_of: notifications.as_of, is_end, rows })
+    }
+
+    /// What is to be written of a pass.
+    pub fn save(&mut self, changes: Changes) -> FollowerSave {
+        let places = keep::Places {
+            notifications: self.notifications.position.clone(),
+            attempts: self.attempts.position.clone(),
+            horizon: self.horizon,
+        };
+        let is_fresh = std::mem::take(&mut self.is_fresh);
+        keep::save(changes, self.reader.routes(), &places, is_fresh)
+    }
+
+    /// The figures after the last pass.
+    pub fn figures(&self, as_of: DateTime<Utc>) -> FlowFigures {
+        self.flow.figures(as_of)
+    }
+
+    /// How many notifications are held in memory.
+    pub fn held(&self) -> u64 {
+        self.flow.held() as u64
+    }
+
+    /// Where the history begins that is followed.
+    pub const fn horizon(&self) -> DateTime<Utc> {
+        self.horizon
+    }
+
+    /// How late rows may become visible.
+    pub const fn overlap(&self) -> TimeDelta {
+        self.overlap
+    }
+
+    /// The time of the newest notification that is followed for good.
+    pub fn followed_until(&self) -> Option<DateTime<Utc>> {
+        self.notifications.at
+    }
+
+    /// The follower's division of what was due in an interval, by the place of the route.
+    pub fn partition(&self, route: RouteNo, from: DateTime<Utc>, until: DateTime<Utc>) -> Partition {
+        self.flow.partition(route, from, until)
+    }
+
+    /// The notifications of these rows that our own store knows as canaries. Each row is asked for when it is first met, and again when it
+    /// closes: the acceptance may have been answered later than the ledger showed the row.
+    async fn canaries_among(
+        &mut self,
+        store: &dyn Store,
+        rows: &[(NotificationRow, bool)],
+    ) -> Result<Vec<UnitId>, StoreError> {
+        let is_asked = |(row, is_closed): &&(NotificationRow, bool)| {
+            !row.is_marked_canary && !row.has_canary_key && (*is_closed || !self.open.contains_key(&row.unit))
+        };
+        let ids: Vec<String> =
+            rows.iter().filter(is_asked).map(|(row, _)| text_of(&row.unit.notification)).collect();
+        let known = if ids.is_empty() { BTreeSet::new() } else { store.canaries_among(&ids).await? };
+        let before = std::mem::take(&mut self.open);
+        let mut canaries = Vec::new();
+        for (row, is_closed) in rows {
+            let is_canary = before.get(&row.unit).copied().unwrap_or(false)
+                || (!known.is_empty() && known.contains(&text_of(&row.unit.notification)));
+            if is_canary {
+                canaries.push(row.unit.clone());
+            }
+            if !is_closed {
+                self.open.insert(row.unit.clone(), is_canary);
+            }
+        }
+        Ok(canaries)
+    }
+}
+
+fn settings(
+    config: &Ledger,
+    routes: &[RouteName],
+    deadlines: &BTreeMap<RouteName, Duration>,
+    horizon: DateTime<Utc>,
+) -> Settings {
+    // Validation sees to it that the maps name configured routes only.
+    let deadline = |route: &RouteName| deadlines.get(route).copied().unwrap_or(NO_DEADLINE);
+    let deadlines: Vec<Duration> = routes.iter().map(deadline).collect();
+    Settings {
+        fine_for: Settings::fine_for(&deadlines),
+        deadlines,
+        windows: LEDGER_WINDOWS.iter().map(|window| window.duration()).collect(),
+        baseline: config.baseline,
+        horizon: Some(horizon),
+        history: HISTORY,
+        overlap: config.overlap.get(),
+        max_pending: config.max_pending as usize,
+        sweep_per_pass: config.reread.per_refresh as usize,
+        settle_per_pass: SETTLED_PER_PASS,
+    }
+}

@@ -1,0 +1,139 @@
+//! What the outside may see of a followed ledger.
+
+use super::residue::Residue;
+use crate::{
+    catalog::{
+        bounds::{ATTEMPT_WINDOW, CAUSE_WINDOW, DISPOSITION_WINDOW, LEDGER_WINDOWS},
+        labels::{FollowerMode, OTHER_ROUTE, Window},
+    },
+    domain::{
+        accounting::Place,
+        flow::{
+            figures::{FlowFigures, RouteFigures, WindowFigures},
+            rows::RouteNo,
+        },
+        outcome::{Cause, Disposition, Outcome},
+        pending::{PendingFigures, PendingSnapshot},
+        route::RouteName,
+    },
+};
+use chrono::{DateTime, Utc};
+use std::{collections::BTreeMap, sync::Arc};
+
+/// What is known of a ledger's flow.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct FlowReport {
+    /// What its follower does.
+    pub mode: FollowerMode,
+    /// The time of the newest notification that is followed for good.
+    pub followed_until: Option<DateTime<Utc>>,
+    /// How many notifications are held in memory; nothing where this process does not follow.
+    pub held: Option<u64>,
+    /// The figures of the last pass that read to the end; nothing before it, or once they are too old.
+    pub figures: Option<Arc<FlowNumbers>>,
+}
+
+/// The numbers of one pass.
+#[derive(Clone, Debug, PartialEq)]
+pub struct FlowNumbers {
+    /// As of when.
+    pub as_of: DateTime<Utc>,
+    /// By the label of the route, `other` among them.
+    pub routes: BTreeMap<RouteName, RouteFlow>,
+}
+
+/// The numbers of one route.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct RouteFlow {
+    /// What was due in each window and accepted.
+    pub accepted: BTreeMap<Window, u64>,
+    /// What of it is bad.
+    pub bad: BTreeMap<Window, u64>,
+    /// Where that of [`DISPOSITION_WINDOW`] stands.
+    pub dispositions: BTreeMap<Disposition, u64>,
+    /// Why that of [`CAUSE_WINDOW`] was rejected.
+    pub rejected: BTreeMap<Cause, u64>,
+    /// What the attempts of [`ATTEMPT_WINDOW`] came to.
+    pub attempts: BTreeMap<Outcome, u64>,
+    /// What was due before the baseline and is still pending, where there is a baseline.
+    pub stuck_before_baseline: Option<u64>,
+    /// Canaries found among the customers' notifications since this process follows.
+    pub leaks: u64,
+    /// The residue of the last closed hour, where it is known.
+    pub residue: Option<u64>,
+}
+
+impl RouteFlow {
+    /// Adds what another ledger has of the same route.
+    pub fn join(&mut self, other: &Self) {
+        fn add<K: Ord + Copy>(mine: &mut BTreeMap<K, u64>, theirs: &BTreeMap<K, u64>) {
+            theirs.iter().for_each(|(key, count)| *mine.entry(*key).or_default() += count);
+        }
+        add(&mut self.accepted, &other.accepted);
+        add(&mut self.bad, &other.bad);
+        add(&mut self.dispositions, &other.dispositions);
+        add(&mut self.rejected, &other.rejected);
+        add(&mut self.attempts, &other.attempts);
+        self.leaks += other.leaks;
+        let sum =
+            |mine: Option<u64>, theirs: Option<u64>| mine.into_iter().chain(theirs).reduce(|a, b| a + b);
+        self.stuck_before_baseline = sum(self.stuck_before_baseline, other.stuck_before_baseline);
+        self.residue = sum(self.residue, other.residue);
+    }
+}
+
+/// The numbers of a pass, and its pending notifications.
+pub fn report(
+    figures: FlowFigures,
+    routes: &[RouteName],
+    residue: &Residue,
+    has_baseline: bool,
+) -> (FlowNumbers, PendingSnapshot) {
+    let other = RouteName::from_text(OTHER_ROUTE);
+    let mut numbers = FlowNumbers { as_of: figures.as_of, routes: BTreeMap::new() };
+    let mut pending = PendingFigures::default();
+    let places = (0..=u16::MAX).map(RouteNo);
+    for ((place, route), name) in places.zip(figures.routes).zip(routes.iter().chain([&other])) {
+        numbers.routes.insert(name.clone(), route_flow(&route, residue.of(place), has_baseline));
+        if *name == other {
+            pending.other = route.pending;
+        } else {
+            pending.routes.insert(name.clone(), route.pending);
+        }
+    }
+    (numbers, PendingSnapshot::followed(figures.as_of, pending))
+}
+
+fn route_flow(route: &RouteFigures, residue: Option<u64>, has_baseline: bool) -> RouteFlow {
+    let of = |window: Window| route.windows.get(&window.duration());
+    let each = |number: fn(&WindowFigures) -> u64| {
+        LEDGER_WINDOWS.iter().filter_map(|window| Some((*window, number(of(*window)?)))).collect()
+    };
+    let dispositions = |window: &WindowFigures| {
+        let rejected = window.in_place(Place::RejectedRecipient) + window.in_place(Place::RejectedService);
+        BTreeMap::from([
+            (Disposition::Delivered, window.in_place(Place::Delivered)),
+            (Disposition::PermanentlyRejected, rejected),
+            (Disposition::Suppressed, window.in_place(Place::Suppressed)),
+            (Disposition::Pending, window.in_place(Place::Pending)),
+        ])
+    };
+    let rejected = |window: &WindowFigures| {
+        BTreeMap::from([
+            (Cause::Recipient, window.in_place(Place::RejectedRecipient)),
+            (Cause::Service, window.in_place(Place::RejectedService)),
+        ])
+    };
+    let attempts =
+        |window: &WindowFigures| Outcome::ALL.map(|outcome| (outcome, window.attempts(outcome))).into();
+    RouteFlow {
+        accepted: each(WindowFigures::accepted),
+        bad: each(WindowFigures::bad),
+        dispositions: of(DISPOSITION_WINDOW).map(dispositions).unwrap_or_default(),
+        rejected: of(CAUSE_WINDOW).map(rejected).unwrap_or_default(),
+        attempts: of(ATTEMPT_WINDOW).map(attempts).unwrap_or_default(),
+        stuck_before_baseline: has_baseline.then_some(route.stuck_before_baseline),
+        leaks: route.leaks,
+        residue,
+    }
+}
