@@ -178,6 +178,15 @@ impl Cells {
         self.of_pass(route, at).attempts[outcome as usize] += 1;
     }
 
+    /// Counts an attempt that was counted before as one of another outcome.
+    pub fn rewrite_attempt(&mut self, route: RouteNo, at: i64, from: Option<Outcome>, to: Option<Outcome>) {
+        let attempts = &mut self.of_pass(route, at).attempts;
+        if let (Some(from), Some(to)) = (from, to) {
+            attempts[from as usize] -= 1;
+            attempts[to as usize] += 1;
+        }
+    }
+
     fn of_pass(&mut self, route: RouteNo, micros: i64) -> &mut Cell {
         self.pass.entry((route, floor(micros.div_euclid(MICROS), MINUTE))).or_default()
     }

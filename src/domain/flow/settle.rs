@@ -107,8 +107,20 @@ impl Flow {
         if unit.deciding() == by_truth {
             is_settled = true;
         } else if let Some(Asked::Has(ids)) = &earlier {
-            let seen_twice = truth.attempts.iter().filter(|row| ids.contains(&row.attempt));
-            unit.set_deciding(deciding(seen_twice.filter(is_closed)));
+            let seen_twice =
+                || truth.attempts.iter().filter(|row| ids.contains(&row.attempt)).filter(is_closed);
+            let now = deciding(seen_twice());
+            let is_alone = |at: i64| seen_twice().filter(|row| micros(row.at) == at).count() == 1;
+            if let (Some(old), Some(new)) = (unit.deciding(), now)
+                && old.at == new.at
+                && is_alone(new.at)
+                && !unit.has(Flag::Tied)
+                && !unit.has(Flag::Canary)
+            {
+                // The same attempt, which was rewritten since it was counted.
+                self.cells.rewrite_attempt(before.route, new.at, old.leaves.outcome(), new.leaves.outcome());
+            }
+            unit.set_deciding(now);
             is_settled = true;
         }
         if is_settled {
