@@ -193,3 +193,34 @@ fn other_crates_show_nothing_below_a_warning() {
     let line: Value = serde_json::from_str(&text).unwrap();
     assert_eq!((&line["event"], &line["message"]), (&"broken".into(), &"an error".into()));
 }
+
+/// Every `event = "..."` of the sources below this folder.
+fn events_of(folder: &std::path::Path, found: &mut BTreeSet<String>) {
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            events_of(&path, found);
+            continue;
+        }
+        let text = std::fs::read_to_string(&path).unwrap();
+        found.extend(
+            text.split("event = \"").skip(1).filter_map(|rest| Some(rest.split_once('"')?.0.to_owned())),
+        );
+    }
+}
+
+#[test]
+fn every_event_is_documented_and_every_documented_event_is_there() {
+    let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR"));
+    let page = std::fs::read_to_string(root.join("docs/logs.md")).unwrap();
+    let (_, table) = page.split_once("## Other events").unwrap();
+    let documented: BTreeSet<String> = table
+        .lines()
+        .filter_map(|line| Some(line.strip_prefix("| `")?.split_once('`')?.0.to_owned()))
+        .collect();
+    let mut written = BTreeSet::new();
+    events_of(&root.join("src"), &mut written);
+    // The terminal events have a table of their own.
+    written.retain(|event| !event.starts_with("canary_"));
+    assert_eq!(written, documented);
+}

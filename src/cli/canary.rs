@@ -1,10 +1,11 @@
 //! `canary list`, `show`, `send` and `erase`.
 
 use super::{ConfigFile, Outcome, WrongUsage, explain, send, wiring};
+use crate::cli::out::{say, tell};
 use crate::{
     domain::{
         route::{CanaryId, NotificationId},
-        verdict::Verdict,
+        verdict::{Class, Verdict},
     },
     store::{ErasureTarget, Filter, Operation, Stored},
 };
@@ -116,16 +117,16 @@ async fn list(args: ListArgs) -> Result<Outcome> {
     let found = opened.store.list(&filter).await?;
     if args.json {
         for stored in &found {
-            println!("{}", explain::summary(stored));
+            say!("{}", explain::summary(stored));
         }
         return Ok(Outcome::Done);
     }
-    println!("{:<36}  {:<24}  {:<12}  {:<20}  verdict", "canary", "route", "kind", "slot");
+    say!("{:<36}  {:<24}  {:<12}  {:<20}  verdict", "canary", "route", "kind", "slot");
     for stored in &found {
-        println!("{}", line(stored));
+        say!("{}", line(stored));
     }
     if found.is_empty() {
-        println!("none");
+        say!("none");
     }
     Ok(Outcome::Done)
 }
@@ -147,9 +148,9 @@ async fn show(args: ShowArgs) -> Result<Outcome> {
     };
     let now = Utc::now();
     if args.json {
-        println!("{}", explain::json(&stored, &events, now));
+        say!("{}", explain::json(&stored, &events, now));
     } else {
-        print!("{}", explain::text(&stored, &events, now));
+        tell!("{}", explain::text(&stored, &events, now));
     }
     Ok(Outcome::Done)
 }
@@ -166,19 +167,29 @@ async fn send_one(args: SendArgs) -> Result<Outcome> {
              start `delivery-canary serve` on the same configuration"
         );
     }
+    if send::serves_another(&monitor).await.unwrap_or(None) == Some(true) {
+        eprintln!(
+            "warning: the process that serves has another configuration in force than {} (it was refused, is not loaded yet, or is \
+             another file): this canary was sent by this file's",
+            args.config.path.display()
+        );
+    }
     if args.no_wait {
-        println!("{sent}");
+        say!("{sent}");
         return Ok(Outcome::Done);
     }
     let (stored, events) = send::until_settled(&monitor, sent, Duration::from_millis(500)).await?;
     let now = Utc::now();
     if args.json {
-        println!("{}", explain::json(&stored, &events, now));
+        say!("{}", explain::json(&stored, &events, now));
     } else {
-        print!("{}", explain::text(&stored, &events, now));
+        tell!("{}", explain::text(&stored, &events, now));
     }
-    let is_good = stored.canary.standing().is_some_and(|j| j.class == crate::domain::verdict::Class::Good);
-    Ok(if is_good { Outcome::Done } else { Outcome::Found })
+    Ok(match stored.canary.standing().map(|judgement| judgement.class) {
+        Some(Class::Good) => Outcome::Done,
+        Some(Class::Bad) => Outcome::Found,
+        Some(Class::Outside | Class::Unknown) | None => Outcome::Undecided,
+    })
 }
 
 async fn erase(args: EraseArgs) -> Result<Outcome> {
@@ -191,14 +202,14 @@ async fn erase(args: EraseArgs) -> Result<Outcome> {
     if let ErasureTarget::Canary(id) = &target
         && opened.store.canary(*id).await?.is_some_and(|(stored, _)| stored.erased)
     {
-        println!("it was erased before; its verdict is in the sums");
+        say!("it was erased before; its verdict is in the sums");
         return Ok(Outcome::Done);
     }
     // The record of the erasure must not bring the erased id back.
     let on = if args.notification { "a notification".to_owned() } else { args.id.clone() };
     let operation = Operation { at: Utc::now(), who: args.owner, what: "erase".into(), on };
     if opened.store.erase(&target, &operation).await? {
-        println!("erased; the verdict stays in the sums");
+        say!("erased; the verdict stays in the sums");
         Ok(Outcome::Done)
     } else {
         let hint = if args.notification { "; if it was erased before, this id went with it" } else { "" };

@@ -6,6 +6,7 @@ use super::{
     ConfigFile, Outcome,
     wiring::{ConfigurationAtFault, environment},
 };
+use crate::cli::out::tell;
 use crate::{
     config::{Faults, Loaded, Route, load_at, model::StoreConfig, scalar::Span, validate::capacity::Need},
     monitor::active,
@@ -41,26 +42,26 @@ pub async fn run(args: CheckArgs) -> anyhow::Result<Outcome> {
     match run_offline(path, location.as_deref(), &environment, Utc::now(), args.json) {
         Ok(text) => {
             if !args.online {
-                print!("{text}");
+                tell!("{text}");
                 return Ok(Outcome::Done);
             }
             let loaded = super::wiring::load(&(&args.config).into())?;
             let results = super::check_online::run(&loaded).await;
             let failed = results.iter().any(|result| result.status == Status::Failed);
             if args.json {
-                print!(
+                tell!(
                     "{}",
                     as_json(
                         &json!({ "ok": !failed, "summary": summarise(&loaded, Utc::now()), "checks": results })
                     )
                 );
             } else {
-                print!("{text}{}", lines(&results));
+                tell!("{text}{}", lines(&results));
             }
             Ok(if failed { Outcome::Found } else { Outcome::Done })
         }
         Err(json) if args.json => {
-            print!("{json}");
+            tell!("{json}");
             Err(ConfigurationAtFault("the configuration is at fault".into()).into())
         }
         Err(text) => Err(ConfigurationAtFault(text.trim_end().into()).into()),

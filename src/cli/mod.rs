@@ -5,6 +5,7 @@ pub mod check;
 pub mod check_online;
 pub mod demo;
 pub mod explain;
+mod out;
 pub mod pause;
 pub mod preview;
 pub mod rehearsal;
@@ -16,6 +17,7 @@ pub mod wiring;
 
 use anyhow::Result;
 use clap::{Args, Parser, Subcommand};
+use out::tell;
 use std::{path::PathBuf, process::ExitCode};
 
 /// Exit codes, the same for all commands.
@@ -26,9 +28,11 @@ pub mod exit {
     pub const FOUND: u8 = 1;
     /// It was not written as it must be; clap's own code for it.
     pub const USAGE: u8 = 2;
+    /// It was done, and nobody can say whether what it found is good or bad.
+    pub const UNDECIDED: u8 = 3;
     /// There is no such canary, route or pause.
     pub const NOT_FOUND: u8 = 4;
-    /// It could not be done now: the store or a peer can't be used.
+    /// It could not be done now: the store or a peer can't be used, the route is paused, or its cap is reached.
     pub const UNAVAILABLE: u8 = 75;
     /// The configuration is at fault.
     pub const CONFIGURATION: u8 = 78;
@@ -38,8 +42,8 @@ pub mod exit {
 #[derive(Debug, Parser)]
 #[command(name = "delivery-canary", version, about, propagate_version = true)]
 #[command(
-    after_help = "Exit codes: 0 done; 1 done, and what was found is bad; 2 wrong usage; 4 no such thing; \
-                        75 the store or a peer can't be used now; 78 the configuration is at fault."
+    after_help = "Exit codes: 0 done; 1 done, and what was found is bad; 2 wrong usage; 3 done, and nobody can say; \
+                        4 no such thing; 75 not now (store or peer down, paused, cap reached); 78 the configuration is at fault."
 )]
 pub struct Cli {
     /// What to do.
@@ -114,6 +118,8 @@ pub enum Outcome {
     Done,
     /// Done, and what was found is bad.
     Found,
+    /// Done, and nobody can say whether what was found is good or bad.
+    Undecided,
     /// There is no such thing.
     NotFound,
 }
@@ -138,6 +144,7 @@ pub fn run(cli: Cli) -> ExitCode {
     match result {
         Ok(Outcome::Done) => ExitCode::from(exit::OK),
         Ok(Outcome::Found) => ExitCode::from(exit::FOUND),
+        Ok(Outcome::Undecided) => ExitCode::from(exit::UNDECIDED),
         Ok(Outcome::NotFound) => ExitCode::from(exit::NOT_FOUND),
         Err(error) => {
             eprintln!("error: {error:#}");
@@ -154,6 +161,7 @@ fn code_of(error: &anyhow::Error) -> u8 {
     } else if error.is::<wiring::NoSuchRoute>() {
         exit::NOT_FOUND
     } else if error.is::<crate::store::StoreError>()
+        || error.is::<send::NotNow>()
         || error.is::<std::io::Error>()
         || error.is::<reqwest::Error>()
     {
@@ -169,8 +177,8 @@ async fn dispatch(command: Command) -> Result<Outcome> {
         Command::Check(args) => check::run(args).await,
         Command::Config(command) => {
             match command.what {
-                ConfigWhat::Schema => print!("{}", schema::schema()?),
-                ConfigWhat::Reference => print!("{}", schema::reference()?),
+                ConfigWhat::Schema => tell!("{}", schema::schema()?),
+                ConfigWhat::Reference => tell!("{}", schema::reference()?),
             }
             Ok(Outcome::Done)
         }

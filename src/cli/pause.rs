@@ -1,6 +1,7 @@
 //! `pause` and `resume`: the kill switch.
 
 use super::{ConfigFile, Outcome, WrongUsage, wiring};
+use crate::cli::out::say;
 use crate::{
     config::scalar::Span,
     domain::route::RouteName,
@@ -51,7 +52,7 @@ pub async fn pause(args: PauseArgs) -> Result<Outcome> {
     let now = Utc::now();
     let pause = Pause { route, owner: args.owner, reason: args.reason, until: now + args.duration.delta() };
     opened.store.pause(&pause, &operation(&pause.owner, "pause", pause.route.as_ref())).await?;
-    println!("{} paused until {}", subject(pause.route.as_ref()), pause.until.to_rfc3339());
+    say!("{} paused until {}", subject(pause.route.as_ref()), pause.until.to_rfc3339());
     Ok(Outcome::Done)
 }
 
@@ -77,10 +78,10 @@ pub async fn resume(args: ResumeArgs) -> Result<Outcome> {
     let opened = wiring::open_store(&args.config).await?;
     let route = args.route.as_deref().map(|name| opened.route(name)).transpose()?;
     if opened.store.resume(route.as_ref(), &operation(&args.owner, "resume", route.as_ref())).await? {
-        println!("{} resumed", subject(route.as_ref()));
+        say!("{} resumed", subject(route.as_ref()));
         return Ok(Outcome::Done);
     }
-    println!("{} not paused", subject(route.as_ref()));
+    say!("{} not paused", subject(route.as_ref()));
     Ok(Outcome::NotFound)
 }
 

@@ -5,6 +5,7 @@ use super::{
     schedule_next::{self, ScheduleNextArgs},
     wiring::{self, Where},
 };
+use crate::cli::out::say;
 use crate::{config::model::ScheduleConfig, monitor::active};
 use anyhow::Result;
 use chrono::{SecondsFormat, Utc};
@@ -27,7 +28,7 @@ pub fn run(args: PreviewArgs) -> Result<Outcome> {
     let after = next.after.unwrap_or_else(|| Utc::now().to_rfc3339_opts(SecondsFormat::Secs, true));
     if let Some(expression) = &next.expression {
         for line in schedule_next::run(expression, &next.zone, &after, next.count, None).map_err(usage)? {
-            println!("{line}");
+            say!("{line}");
         }
         return Ok(Outcome::Done);
     }
@@ -43,13 +44,13 @@ pub fn run(args: PreviewArgs) -> Result<Outcome> {
         };
         let name = route.full_name();
         let offset = active::offset_of(&route.schedule, &name)?;
-        println!(
+        say!(
             "{name}  {expression}  {zone}, and {}.{:03}s after each slot",
             offset.as_secs(),
             offset.subsec_millis()
         );
         for line in schedule_next::run(&expression, zone, &after, next.count, Some(offset)).map_err(usage)? {
-            println!("  {line}");
+            say!("  {line}");
         }
     }
     Ok(Outcome::Done)

@@ -6,14 +6,23 @@ use crate::{
     domain::{
         canary::CanaryKind,
         route::{CanaryId, RouteName},
+        schedule::Schedule,
     },
-    monitor::{follower, planner, submitter::Submissions},
+    monitor::{follower, planner, reloader, submitter::Submissions},
     store::{self, Operation, Planned, Stored},
 };
 use anyhow::{Context, Result, bail};
-use chrono::{SecondsFormat, SubsecRound, TimeDelta, Utc};
+use chrono::{DateTime, DurationRound, SecondsFormat, SubsecRound, TimeDelta, Utc};
 use std::{sync::Arc, time::Duration};
 use tokio_util::sync::CancellationToken;
+
+/// How far back the operators' record is looked through for the configuration in force.
+const LOOKED_THROUGH: u32 = 10_000;
+
+/// It can't be sent now.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+pub struct NotNow(String);
 
 /// Sends one canary now.
 pub async fn manual(hand: &Hand, route: &RouteName, owner: &str) -> Result<CanaryId> {
@@ -22,17 +31,24 @@ pub async fn manual(hand: &Hand, route: &RouteName, owner: &str) -> Result<Canar
     shared.pauses.store(Arc::new(shared.store.pauses(now).await?));
     let active = shared.active.load_full();
     let route = active.routes.get(route).context("the route was there a moment ago")?;
-    let request = planner::plan(shared, route, CanaryKind::Manual, now.trunc_subsecs(3), None, now);
+    let mut request = planner::plan(shared, route, CanaryKind::Manual, now.trunc_subsecs(3), None, now);
+    // The schedule has the first right to the cap: what is to come in this clock hour is left to it.
+    request.hourly_cap = request.hourly_cap.saturating_sub(still_to_come(&route.scheduled().schedule, now));
     let lease = planner::lease(shared, planner::longest_submission(route, shared, CanaryKind::Manual), now);
     let answer = shared.store.plan(std::slice::from_ref(&request), &lease).await?;
     match answer.first() {
         Some(Planned::Ours) => {}
-        Some(Planned::Paused) => bail!("{} is paused: `resume` ends the pause", route.name),
-        Some(Planned::CapReached) => bail!(
-            "the cap of {} canaries an hour is reached on {}; it counts all kinds",
-            route.config.hourly_cap,
-            route.name
-        ),
+        Some(Planned::Paused) => {
+            let reason = format!("{} is paused: `resume` ends the pause", route.name);
+            return Err(NotNow(reason).into());
+        }
+        Some(Planned::CapReached) => {
+            let reason = format!(
+                "the cap of {} canaries an hour on {} leaves no room beside its schedule; it counts all kinds",
+                route.config.hourly_cap, route.name
+            );
+            return Err(NotNow(reason).into());
+        }
         Some(Planned::Taken) | None => {
             bail!("another canary was sent by hand in the same millisecond; send again")
         }
@@ -44,6 +60,26 @@ pub async fn manual(hand: &Hand, route: &RouteName, owner: &str) -> Result<Canar
     submissions.submit(Arc::clone(route), request.plan);
     submissions.drained().await;
     Ok(id)
+}
+
+/// Whether the process that serves at this place has another configuration in force than the file that was read here; nothing where
+/// none has said which.
+pub async fn serves_another(hand: &Hand) -> Result<Option<bool>> {
+    let shared = &hand.shared;
+    let mine = reloader::in_force(&shared.location, shared.active.load().hash);
+    let place = format!("{} ", shared.location);
+    let known = shared.store.operations(LOOKED_THROUGH).await?;
+    let newest = known.into_iter().find(|done| {
+        [reloader::SERVE, reloader::RELOAD].contains(&done.what.as_str()) && done.on.starts_with(&place)
+    });
+    Ok(newest.map(|done| done.on != mine))
+}
+
+/// How many slots of a schedule are still to come in the clock hour.
+fn still_to_come(schedule: &Schedule, now: DateTime<Utc>) -> u32 {
+    let Ok(hour) = now.duration_trunc(TimeDelta::hours(1)) else { return 0 };
+    let last = hour + TimeDelta::hours(1) - TimeDelta::milliseconds(1);
+    u32::try_from(schedule.count_between(now, last).slots).unwrap_or(u32::MAX)
 }
 
 /// Whether no process seems to serve on the store. On an SQLite file the lock tells; elsewhere the messages to ourselves do, which
@@ -84,5 +120,21 @@ pub async fn until_settled(hand: &Hand, id: CanaryId, every: Duration) -> Result
             bail!("no verdict a minute after it was due; last seen: {last_seen}");
         }
         tokio::time::sleep(every).await;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_schedule_keeps_what_it_needs_of_the_hour() {
+        let schedule = Schedule::parse("*/10 * * * *", "UTC").expect("a schedule");
+        for (now, expected) in
+            [("10:00:00", 5), ("10:09:59", 5), ("10:10:00", 4), ("10:50:00", 0), ("10:59:59", 0)]
+        {
+            let now = format!("2026-11-30T{now}Z").parse().expect("an instant");
+            assert_eq!(still_to_come(&schedule, now), expected, "{now}");
+        }
     }
 }

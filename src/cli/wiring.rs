@@ -3,7 +3,7 @@
 use super::ConfigFile;
 use crate::{
     acceptance,
-    config::{Config, ConfigHash, Loaded, receipt::Receiver},
+    config::{Config, ConfigHash, Loaded, model::StoreConfig, receipt::Receiver},
     domain::{
         pending::PendingSnapshot,
         route::{CanaryId, RouteName},
@@ -19,7 +19,7 @@ use crate::{
         snapshot::Configuration,
     },
     receipt::{public_url::PublicUrl, rules::RouteRules, self_receipt::SelfReceipt, token::TokenSigner},
-    store::{self, Store},
+    store::{self, Store, StoreError},
 };
 use anyhow::{Context, Result, anyhow};
 use async_trait::async_trait;
@@ -218,10 +218,24 @@ fn find_route(config: &Config, name: &str) -> Result<RouteName> {
     }
 }
 
+/// Opens a store that a monitor has made. A command beside it makes none: what it said there, nobody would hear.
+async fn open_existing(config: &StoreConfig) -> Result<Arc<dyn Store>> {
+    if let StoreConfig::Sqlite(sqlite) = config
+        && !sqlite.path.exists()
+    {
+        let path = sqlite.path.display();
+        let reason = format!(
+            "there is no store {path} yet; is this the configuration that `delivery-canary serve` runs with, and has it been started?"
+        );
+        return Err(StoreError::Unavailable(reason).into());
+    }
+    Ok(store::open(config).await?)
+}
+
 /// Opens the store of a configuration.
 pub async fn open_store(file: &ConfigFile) -> Result<Opened> {
     let Loaded { config, hash, .. } = load(&file.into())?;
-    let store = store::open(&config.store).await?;
+    let store = open_existing(&config.store).await?;
     Ok(Opened { config, hash, store })
 }
 
@@ -241,7 +255,7 @@ impl Hand {
 /// Makes all that sends and follows canaries, without the loops.
 pub async fn hand(file: &ConfigFile) -> Result<Hand> {
     let loaded = load(&file.into())?;
-    let store = store::open(&loaded.config.store).await?;
+    let store = open_existing(&loaded.config.store).await?;
     let shared =
         share(loaded, store, Arc::default()).map_err(|e| anyhow!(ConfigurationAtFault(format!("{e:#}"))))?;
     Ok(Hand { shared })

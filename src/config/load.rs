@@ -101,6 +101,10 @@ pub(super) fn digest(content: &std::io::Result<Vec<u8>>) -> FileDigest {
 /// Reads a file up to one byte beyond its limit.
 pub(super) fn read(file: &Path) -> std::io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
+    // A pipe or a device would be waited for, perhaps for ever.
+    if !fs::metadata(file)?.is_file() {
+        return Err(std::io::Error::new(std::io::ErrorKind::InvalidInput, "it is no regular file"));
+    }
     fs::File::open(file)?.take(MAX_BYTES as u64 + 1).read_to_end(&mut bytes)?;
     Ok(bytes)
 }

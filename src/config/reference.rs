@@ -22,7 +22,8 @@ with one, each fault with its line and column, and what it will do.
 - A *duration* is numbers with the units `w`, `d`, `h`, `m`, `s`, `ms`, largest first: `90s`, `1h30m`.
 - A file may have 4 MiB, 150,000 values with its aliases written out, and 24 levels.
 - A changed file, and SIGHUP, load it again; a bad one changes nothing and is reported. `location`, `listeners`, `store`, `log`
-  and the receivers' names, addresses and connection limits take effect at the next start only.
+  and the receivers' names, addresses and connection limits can't change while the process runs: a file in which one of them is another is
+  refused whole, and is taken at the next start.
 ";
 
 /// The reference, as Markdown.

@@ -6,11 +6,7 @@ use super::{
     shared::Shared,
     snapshot::{Configuration, Snapshot},
 };
-use crate::{
-    catalog::labels::LoopName,
-    config::Config,
-    store::{Operation, StoreError},
-};
+use crate::{catalog::labels::LoopName, config::Config, domain::route::Location, store::Operation};
 use async_trait::async_trait;
 use chrono::Utc;
 use std::{sync::Arc, time::Duration};
@@ -19,6 +15,12 @@ use tokio_util::sync::CancellationToken;
 
 /// Between two looks at the configuration's checksum.
 const EVERY: Duration = Duration::from_secs(5);
+
+/// What the operators' record calls it that a process began to serve.
+pub const SERVE: &str = "serve";
+
+/// What it calls it that a process took another configuration.
+pub const RELOAD: &str = "reload";
 
 /// A configuration that was read, validated and connected to its adapters.
 pub struct Fresh {
@@ -49,7 +51,9 @@ pub async fn run(
 ) {
     // The configuration in force was just read: there is nothing to wait for.
     shared.loops.ended(LoopName::Reloader, true, Utc::now());
+    let mut is_noted = false;
     loop {
+        is_noted = is_noted || note(&shared, SERVE).await;
         let anyway = tokio::select! {
             () = cancel.cancelled() => return,
             message = asked.recv() => message.is_some(),
@@ -76,15 +80,26 @@ async fn take(shared: &Shared, fresh: Fresh) {
                 Configuration { hash, last_reload_successful: true, last_reload_success: Some(now) };
             shared.configuration.store(Arc::new(configuration));
             tracing::info!(event = "configuration_taken", hash = format!("{hash:016x}"));
-            let who = shared.owner.clone();
-            let operation = Operation { at: now, who, what: "reload".into(), on: format!("{hash:016x}") };
-            let noted: Result<(), StoreError> = shared.store.note(&operation).await;
-            if let Err(error) = noted {
-                tracing::warn!(event = "reload_not_noted", reason = %error);
-            }
+            note(shared, RELOAD).await;
         }
         Err(error) => refuse(shared, &error.to_string()),
     }
+}
+
+/// Notes which configuration is in force: `false` where the store can't be used.
+async fn note(shared: &Shared, what: &str) -> bool {
+    let on = in_force(&shared.location, shared.active.load().hash);
+    let operation = Operation { at: Utc::now(), who: shared.owner.clone(), what: what.into(), on };
+    let noted = shared.store.note(&operation).await;
+    if let Err(error) = &noted {
+        tracing::warn!(event = "configuration_not_noted", what, reason = %error);
+    }
+    noted.is_ok()
+}
+
+/// How the operators' record names a configuration in force at a place.
+pub fn in_force(location: &Location, hash: u64) -> String {
+    format!("{location} {hash:016x}")
 }
 
 fn refuse(shared: &Shared, faults: &str) {

@@ -2,13 +2,17 @@
 
 use super::{
     fault::Fault,
+    file::OpenedFile,
     schema,
     statement::{run, values},
 };
 use sqlx::{Any, AnyConnection, AnyPool, any::AnyRow, pool::PoolConnection};
 use std::{
     ops::{Deref, DerefMut},
-    sync::atomic::{AtomicBool, Ordering},
+    sync::{
+        OnceLock,
+        atomic::{AtomicBool, Ordering},
+    },
     time::Duration,
 };
 use tokio::sync::Mutex;
@@ -92,6 +96,8 @@ pub(super) struct Database {
     pub(super) dialect: Dialect,
     reading: AnyPool,
     writing: AnyPool,
+    /// The file of an SQLite store, once it is open.
+    file: OnceLock<OpenedFile>,
     is_migrated: AtomicBool,
     migrating: Mutex<()>,
 }
@@ -99,7 +105,14 @@ pub(super) struct Database {
 impl Database {
     /// Nothing connects before the first call. In PostgreSQL both pools may be the same.
     pub(super) fn new(dialect: Dialect, reading: AnyPool, writing: AnyPool) -> Self {
-        Self { dialect, reading, writing, is_migrated: AtomicBool::new(false), migrating: Mutex::new(()) }
+        Self {
+            dialect,
+            reading,
+            writing,
+            file: OnceLock::new(),
+            is_migrated: AtomicBool::new(false),
+            migrating: Mutex::new(()),
+        }
     }
 
     /// Begins a transaction. At the first contact the schema is brought up to date.
@@ -170,8 +183,15 @@ impl Database {
         .await
     }
 
+    /// This is the file from now on.
+    pub(super) fn opened(&self, file: OpenedFile) {
+        // It is opened once.
+        let _ = self.file.set(file);
+    }
+
     /// Writes one row, for good: only that proves that a write can be made.
     pub(super) async fn ping(&self, limit: Duration) -> Result<(), Fault> {
+        self.file.get().map_or(Ok(()), OpenedFile::check)?;
         Self::within(limit, async {
             let mut work = self.begin(Access::Write).await?;
             let text = "UPDATE counter SET value = value + 1 WHERE name = $1";

@@ -20,6 +20,9 @@ pub(super) enum Fault {
     /// The schema isn't ours.
     #[error("{0}")]
     Schema(String),
+    /// The file that was opened is not there any more.
+    #[error("{0}")]
+    Gone(String),
     /// No answer in time.
     #[error("no answer within {0:?}")]
     TooLate(std::time::Duration),
@@ -45,7 +48,7 @@ impl Fault {
             }
             Self::Database(Sqlx::Encode(_) | Sqlx::Decode(_) | Sqlx::ColumnDecode { .. }) => true,
             Self::Corrupt { .. } => true,
-            Self::Database(_) | Self::Schema(_) | Self::TooLate(_) => false,
+            Self::Database(_) | Self::Schema(_) | Self::Gone(_) | Self::TooLate(_) => false,
         }
     }
 
@@ -80,7 +83,7 @@ impl From<Fault> for StoreError {
             Fault::Database(other) => Self::Unavailable(other.to_string()),
             Fault::Corrupt { what, reason } => Self::Corrupt { what, reason },
             Fault::Schema(reason) => Self::Schema(reason),
-            Fault::TooLate(_) => Self::Unavailable(fault.to_string()),
+            Fault::TooLate(_) | Fault::Gone(_) => Self::Unavailable(fault.to_string()),
         }
     }
 }

@@ -10,6 +10,7 @@ mod control;
 mod database;
 mod decide;
 mod fault;
+mod file;
 pub mod follower;
 mod keep;
 mod levels;
@@ -209,7 +210,7 @@ pub struct Operation {
     pub at: DateTime<Utc>,
     /// Who.
     pub who: String,
-    /// What: `pause`, `resume`, `erase`, `send`, `reload`.
+    /// What: `pause`, `resume`, `erase`, `send`, `serve`, `reload`.
     pub what: String,
     /// On what: a route's name or a canary's id.
     pub on: String,

@@ -4,6 +4,7 @@ use super::{
     Store, StoreError,
     database::{Access, CALL_LIMIT, Database, Dialect},
     fault::Fault,
+    file::OpenedFile,
     sql::SqlStore,
 };
 use crate::config::model::{PostgresStore, SqliteStore, StoreConfig};
@@ -77,6 +78,7 @@ async fn open_sqlite(config: &SqliteStore) -> Result<Arc<dyn Store>, StoreError>
         Fault::Database(error) => refused(error.to_string()),
         other => StoreError::from(other),
     })?;
+    database.opened(OpenedFile::at(path.clone()).map_err(|error| refused(error.to_string()))?);
     Ok(Arc::new(SqlStore::new(database)))
 }
 

@@ -181,6 +181,7 @@ impl Writer {
 fn fault_again(fault: &Fault, text: &str) -> Fault {
     match fault {
         Fault::TooLate(limit) => Fault::TooLate(*limit),
+        Fault::Gone(reason) => Fault::Gone(reason.clone()),
         Fault::Schema(reason) => Fault::Schema(reason.clone()),
         Fault::Corrupt { what, reason } => Fault::Corrupt { what, reason: reason.clone() },
         Fault::Database(sqlx::Error::PoolTimedOut) => Fault::Database(sqlx::Error::PoolTimedOut),

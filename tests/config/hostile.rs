@@ -84,8 +84,12 @@ fn files_that_are_no_configuration_are_refused() {
     assert!(load().contains("can't be read"));
     if std::path::Path::new("/dev/zero").exists() {
         let endless = delivery_canary::config::load("/dev/zero".as_ref(), &super::environment).unwrap_err();
-        assert!(endless.to_string().contains("larger than"));
+        assert!(endless.to_string().contains("no regular file"), "{endless}");
     }
+    // A pipe would be waited for until somebody writes into it.
+    std::fs::remove_dir(&path).unwrap();
+    assert!(std::process::Command::new("mkfifo").arg(&path).status().expect("mkfifo runs").success());
+    assert!(load().contains("no regular file"), "{}", load());
 }
 
 #[test]

@@ -1,5 +1,6 @@
 //! `demo fault`: switches a fault of the demo that runs.
 
+use crate::cli::out::{say, tell};
 use crate::{
     cli::{Outcome, WrongUsage},
     simulator::Fault,
@@ -60,7 +61,7 @@ pub async fn run(args: FaultArgs) -> Result<Outcome> {
     let status = answer.status();
     let text = answer.text().await.with_context(unreachable)?;
     if args.json {
-        println!("{text}");
+        say!("{text}");
     }
     if !status.is_success() {
         let reason = format!("the demo refused it: {}", reason(&text));
@@ -72,7 +73,7 @@ pub async fn run(args: FaultArgs) -> Result<Outcome> {
     if !args.json {
         let answer: Value = serde_json::from_str(&text)
             .with_context(|| format!("what answers at {} is no demo", args.admin))?;
-        print!("{}", told(args.name, &answer));
+        tell!("{}", told(args.name, &answer));
     }
     Ok(Outcome::Done)
 }

@@ -6,6 +6,7 @@ mod tour;
 mod view;
 
 use super::Outcome;
+use crate::cli::out::say;
 use anyhow::{Context, Result};
 use chrono::Utc;
 use clap::{Args, Subcommand};
@@ -58,20 +59,20 @@ pub async fn run(args: DemoArgs) -> Result<Outcome> {
 fn introduce(stage: &stage::Stage) {
     let monitor = stage.monitor.addresses();
     let service = stage.simulator.addresses();
-    println!(
+    say!(
         "A small notification service with customers of its own, and delivery-canary watching it, all on loopback."
     );
-    println!("  metrics        http://{}/metrics", monitor.metrics);
-    println!("  own probes     http://{}/ready", monitor.health);
-    println!("  the service    http://{}/v1/notifications", service.acceptance);
+    say!("  metrics        http://{}/metrics", monitor.metrics);
+    say!("  own probes     http://{}/ready", monitor.health);
+    say!("  the service    http://{}/v1/notifications", service.acceptance);
     let switch = if service.admin.port() == stage::ADMIN_PORT {
         "./demo fault provider-down on".to_owned()
     } else {
         format!("./demo fault provider-down on --admin http://{}", service.admin)
     };
-    println!("  its faults     http://{}/admin/faults   ({switch})", service.admin);
-    println!("  configuration  {}", stage.config.display());
-    println!();
+    say!("  its faults     http://{}/admin/faults   ({switch})", service.admin);
+    say!("  configuration  {}", stage.config.display());
+    say!();
 }
 
 /// Shows the live view until Ctrl-C, SIGTERM, or so many seconds.

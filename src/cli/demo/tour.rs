@@ -1,6 +1,7 @@
 //! `demo --tour`: five faults, what was seen of each, and how long it took.
 
 use super::{stage::Stage, view};
+use crate::cli::out::say;
 use crate::{
     domain::{
         following::Stopped,
@@ -71,13 +72,13 @@ pub async fn walk(stage: &Stage) -> Result<()> {
     for (name, _) in super::stage::ROUTES {
         until(stage, name, "arriving", |route, _| route.newest_arrival.is_some()).await?;
     }
-    println!(
+    say!(
         "{:>4}s  all routes are arriving; customers' notifications are followed in the ledger",
         began.elapsed().as_secs()
     );
     for stop in &STOPS {
         let switched = Instant::now();
-        println!("{:>4}s  {} on {}: {}", began.elapsed().as_secs(), stop.fault, stop.route, stop.says);
+        say!("{:>4}s  {} on {}: {}", began.elapsed().as_secs(), stop.fault, stop.route, stop.says);
         let order = |on| FaultOrder {
             route: Some(stop.route.into()),
             ..if on { FaultOrder::on(stop.fault) } else { FaultOrder::off(stop.fault) }
@@ -90,7 +91,7 @@ pub async fn walk(stage: &Stage) -> Result<()> {
         };
         until(stage, stop.route, "a page", is_seen).await?;
         let took = switched.elapsed().as_secs();
-        println!(
+        say!(
             "{:>4}s    seen: {}, stops at {}; would page after {took}s",
             began.elapsed().as_secs(),
             stop.verdict.word(),
@@ -98,10 +99,7 @@ pub async fn walk(stage: &Stage) -> Result<()> {
         );
         stage.simulator.switch(order(false)).await?;
     }
-    println!(
-        "{:>4}s  done: five faults, each named by the stage where it stopped",
-        began.elapsed().as_secs()
-    );
+    say!("{:>4}s  done: five faults, each named by the stage where it stopped", began.elapsed().as_secs());
     Ok(())
 }
 

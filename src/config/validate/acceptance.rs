@@ -59,6 +59,13 @@ pub(super) struct Part<'a> {
     template: Option<Template>,
 }
 
+impl Part<'_> {
+    /// Whether its template can be read, so that all its variables are known.
+    pub(super) fn is_readable(&self) -> bool {
+        self.template.is_some()
+    }
+}
+
 /// The parts of each acceptance, by its name. They are compiled once, and tried with the values of each route.
 pub(super) type PartsByName<'a> = BTreeMap<&'a str, Vec<Part<'a>>>;
 

@@ -55,7 +55,20 @@ pub(super) fn check(route: &Route, draft: &Draft, parts: &PartsByName<'_>, at: &
             format!("a replay needs idempotency, and the acceptance `{}` has none", route.acceptance);
         report.fault(&at.key("replay"), message, "remove `replay`, or say where the key goes");
     }
-    if let (Some((_, read)), Some(_)) = (&http, &route.receipt)
+    // Of a template that can't be read nobody knows what it sends; that has a fault of its own.
+    let is_readable = parts
+        .get(route.acceptance.as_str())
+        .is_some_and(|parts| parts.iter().all(acceptance::Part::is_readable));
+    if let Some((_, read)) = http.as_ref().filter(|_| is_readable)
+        && !read.contains("recipient")
+    {
+        report.warn(
+            &at.key("acceptance"),
+            format!("`{}` never names `recipient`: whom its notifications reach, the guard can't see", route.acceptance),
+            "write `{{ recipient | tojson }}` where the service takes the recipient, and list it under the route's `recipients`",
+        );
+    }
+    if let (Some((_, read)), Some(_), true) = (&http, &route.receipt, is_readable)
         && OF_RECEIPT.iter().all(|name| !read.contains(*name))
     {
         let message = format!(

@@ -1,0 +1,127 @@
+//! Commands beside a monitor: what they say when something is not as they need it.
+
+#[path = "common/scrape.rs"]
+mod scrape;
+#[path = "common/world.rs"]
+mod world;
+
+use std::{
+    fs,
+    io::Read,
+    process::{Command, Stdio},
+};
+use world::{Place, Shape, World, process::PROGRAM, until};
+
+const ROUTE: [(&str, &str); 2] = [("location", "here"), ("route", "webhook/receipts")];
+
+fn quiet() -> Shape {
+    Shape { schedule: "{ every: 1h }".into(), ..Shape::default() }
+}
+
+fn ready(place: &Place, status: u16) {
+    until(&format!("/ready to say {status}"), 40, || match place.probe("/ready") {
+        Some(seen) if seen == status => Ok(()),
+        other => Err(format!("{other:?}; log:\n{}", place.log())),
+    });
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_reader_that_has_seen_enough_ends_a_list() {
+    let world = World::new(Shape::default()).await;
+    let place = world.configure("monitor");
+    let _monitor = place.serve();
+    until("canaries to be listed", 40, || {
+        let listed = place.command(&["canary", "list", "--limit", "500"]).stdout;
+        let lines = listed.iter().filter(|byte| **byte == b'\n').count();
+        if lines > 8 { Ok(()) } else { Err(format!("{lines} lines")) }
+    });
+    let mut list = Command::new(PROGRAM)
+        .args(["canary", "list", "--limit", "500", "--config"])
+        .arg(&place.config)
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("it starts");
+    drop(list.stdout.take());
+    let mut said = String::new();
+    list.stderr.take().expect("a pipe").read_to_string(&mut said).expect("it is text");
+    assert_eq!((list.wait().expect("it ends").code(), said.as_str()), (Some(0), ""));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_command_makes_no_store_of_its_own() {
+    let world = World::new(quiet()).await;
+    let place = world.configure("monitor");
+    let pause = ["pause", "--for", "1h", "--owner", "o", "--reason", "r"];
+    for arguments in [&["canary", "list"][..], &pause, &["canary", "send", "receipts"]] {
+        let output = place.command(arguments);
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(output.status.code(), Some(75), "{arguments:?}: {said}");
+        assert!(said.contains("there is no store") && said.contains("serve"), "{arguments:?}: {said}");
+    }
+    let made: Vec<_> =
+        fs::read_dir(world.folder.path()).expect("a folder").flatten().map(|e| e.path()).collect();
+    assert!(!made.iter().any(|path| path.to_string_lossy().contains("monitor.db")), "{made:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_store_whose_file_is_gone_is_down() {
+    let world = World::new(quiet()).await;
+    let place = world.configure("monitor");
+    let _monitor = place.serve();
+    ready(&place, 200);
+    let stores: Vec<_> = fs::read_dir(world.folder.path())
+        .expect("a folder")
+        .flatten()
+        .map(|entry| entry.path())
+        .filter(|path| path.file_name().is_some_and(|name| name.to_string_lossy().starts_with("monitor.db")))
+        .collect();
+    assert!(!stores.is_empty());
+    stores.iter().for_each(|path| fs::remove_file(path).expect("it goes"));
+    ready(&place, 503);
+    until("the store to be down", 20, || match place.value("delivery_monitor_store_up", &[]) {
+        Some(0.0) => Ok(()),
+        other => Err(format!("{other:?}")),
+    });
+    assert!(place.log().contains("is gone"), "{}", place.log());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_canary_sent_by_another_configuration_is_said_to_be() {
+    let world = World::new(quiet()).await;
+    let place = world.configure("monitor");
+    let _monitor = place.serve();
+    ready(&place, 200);
+    let warning = "has another configuration in force";
+    until("the configuration in force to be noted", 20, || {
+        let sent = place.command(&["canary", "send", "receipts", "--no-wait"]);
+        let said = String::from_utf8_lossy(&sent.stderr).into_owned();
+        if said.contains(warning) || !sent.status.success() { Err(said) } else { Ok(()) }
+    });
+    let text = fs::read_to_string(&place.config).expect("it was written");
+    let other = world.folder.path().join("other.yaml");
+    fs::write(&other, text.replace("deadline: 2s", "deadline: 3s")).expect("it can be written");
+    let sent = Place { config: other, ..place.clone() }.command(&["canary", "send", "receipts", "--no-wait"]);
+    let said = String::from_utf8_lossy(&sent.stderr).into_owned();
+    assert!(sent.status.success() && said.contains(warning), "{said}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_can_not_be_done_now_and_what_nobody_can_say_have_their_own_codes() {
+    let world = World::new(Shape { hourly_cap: 2, ..quiet() }).await;
+    let place = world.configure("monitor");
+    let _monitor = place.serve();
+    ready(&place, 200);
+    until("the route to be served", 20, || match place.value("delivery_canary_paused", &ROUTE[1..]) {
+        Some(0.0) => Ok(()),
+        other => Err(format!("{other:?}")),
+    });
+    let send = || place.command(&["canary", "send", "receipts", "--no-wait"]);
+    let codes: Vec<_> = (0..3).map(|_| send().status.code()).collect();
+    assert_eq!(codes.last(), Some(&Some(75)), "the cap: {codes:?}");
+    let pause = place.command(&["pause", "--for", "1h", "--owner", "o", "--reason", "r"]);
+    assert!(pause.status.success(), "{pause:?}");
+    let paused = send();
+    assert_eq!(paused.status.code(), Some(75), "{paused:?}");
+    assert!(String::from_utf8_lossy(&paused.stderr).contains("resume"), "{paused:?}");
+}
