@@ -73,6 +73,8 @@ pub struct Ledger {
 pub enum LedgerDatabase {
     /// PostgreSQL, by a URL such as `postgres://canary:${PASSWORD}@host/db`.
     Postgres(PostgresLedger),
+    /// MySQL or MariaDB, by a URL such as `mysql://canary:${PASSWORD}@host/db`.
+    Mysql(MysqlLedger),
     /// An SQLite file, opened read-only.
     Sqlite(SqliteLedger),
 }
@@ -81,6 +83,17 @@ pub enum LedgerDatabase {
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct PostgresLedger {
+    /// The URL.
+    pub url: Secret,
+    /// Most connections, one or two.
+    #[serde(default = "two")]
+    pub max_connections: u32,
+}
+
+/// A MySQL or MariaDB ledger.
+#[derive(Clone, Debug, PartialEq, Deserialize, Serialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct MysqlLedger {
     /// The URL.
     pub url: Secret,
     /// Most connections, one or two.

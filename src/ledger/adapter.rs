@@ -8,6 +8,7 @@ use super::{
     cell::Misfit,
     flow::{FlowQueries, LedgerFlow, Stream},
     lookup::LookupLayout,
+    mysql::MysqlReader,
     notes::{Notes, shown},
     position::{Position, Value},
     postgres::{PostgresReader, least_id},
@@ -54,6 +55,8 @@ pub struct LedgerAdapter {
 pub(super) enum Database {
     /// PostgreSQL.
     Postgres(PostgresReader),
+    /// MySQL or MariaDB.
+    Mysql(MysqlReader),
     /// SQLite.
     Sqlite(SqliteReader),
 }
@@ -68,6 +71,7 @@ impl Database {
     ) -> Result<Head, LedgerError> {
         match self {
             Self::Postgres(postgres) => postgres.read(prepared, binds, rows).await,
+            Self::Mysql(mysql) => mysql.read(prepared, binds, rows).await,
             Self::Sqlite(sqlite) => sqlite.read(prepared, binds, rows).await,
         }
     }
@@ -88,6 +92,7 @@ impl Database {
         match (least, self) {
             (Some(least), _) => Ok(least),
             (None, Self::Postgres(postgres)) => least_id(postgres, prepared, id).await,
+            (None, Self::Mysql(mysql)) => mysql.least_id(prepared, id).await,
             // A number comes before all text here, and where a text column makes a text of it, its sign does.
             (None, Self::Sqlite(_)) => Ok(Value::Int(i64::MIN)),
         }
@@ -104,6 +109,7 @@ pub fn open(name: &str, config: &Ledger) -> Result<Arc<LedgerAdapter>, LedgerErr
         LedgerDatabase::Postgres(postgres) => {
             (Database::Postgres(PostgresReader::new(postgres, limits)?), Dialect::Postgres)
         }
+        LedgerDatabase::Mysql(mysql) => (Database::Mysql(MysqlReader::new(mysql, limits)?), Dialect::Mysql),
         LedgerDatabase::Sqlite(sqlite) => {
             (Database::Sqlite(SqliteReader::new(sqlite, limits)), Dialect::Sqlite)
         }

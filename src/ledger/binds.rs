@@ -69,6 +69,8 @@ pub struct Binds {
 pub enum Bind {
     /// A list of texts.
     List(Vec<String>),
+    /// A list of UUIDs that are bytes.
+    Uuids(Vec<Uuid>),
     /// A whole number.
     Int(i64),
     /// An instant.
@@ -84,6 +86,9 @@ impl Binds {
     pub fn in_order(&self, prepared: &Prepared, now: DateTime<Utc>) -> Vec<Bind> {
         let list = |parameter, texts: &[String]| {
             let list_type = prepared.query.list_types.get(&parameter).copied();
+            if list_type == Some(ListType::UuidBytes) {
+                return Bind::Uuids(texts.iter().filter_map(|text| Uuid::parse_str(text).ok()).collect());
+            }
             Bind::List(texts.iter().filter_map(|text| as_list_type(text, list_type)).collect())
         };
         let bind = |value: Option<&Value>| value.cloned().map_or(Bind::Null, Bind::Value);
@@ -108,7 +113,7 @@ impl Binds {
 fn as_list_type(text: &str, list_type: Option<ListType>) -> Option<String> {
     match list_type {
         None => Some(text.to_owned()),
-        Some(ListType::Uuid) => Uuid::parse_str(text).ok().map(|uuid| uuid.to_string()),
+        Some(ListType::Uuid | ListType::UuidBytes) => Uuid::parse_str(text).ok().map(|uuid| uuid.to_string()),
         Some(ListType::Integer(bytes)) => {
             let number: i64 = text.parse().ok()?;
             let bits = u32::from(bytes) * 8 - 1;

@@ -1,5 +1,6 @@
 //! What `check --online` asks of a ledger: does each query run, do its columns fit, what would it cost, could the role write?
 
+mod mysql;
 mod postgres;
 mod sqlite;
 
@@ -10,7 +11,7 @@ use super::{
     binds::{Binds, Prepared},
     cell::{Cell, Misfit},
     notes::{Notes, shown},
-    sql::Parameter,
+    sql::{Dialect, Parameter},
 };
 use chrono::{TimeDelta, Utc};
 use std::{collections::BTreeSet, time::Instant};
@@ -117,6 +118,7 @@ impl LedgerAdapter {
     pub async fn check_role(&self) -> Result<Finding, LedgerError> {
         let rights = match &self.database {
             Database::Postgres(postgres) => postgres::rights(postgres).await?,
+            Database::Mysql(mysql) => mysql::rights(mysql).await?,
             Database::Sqlite(_) => {
                 self.stats.update(|figures| figures.role_can_write = Some(false));
                 return Ok(Finding::ok("rights", "the file is opened read-only"));
@@ -135,6 +137,7 @@ impl LedgerAdapter {
     async fn server(&self) -> Result<String, LedgerError> {
         match &self.database {
             Database::Postgres(postgres) => postgres::version(postgres).await,
+            Database::Mysql(mysql) => mysql::version(mysql).await,
             Database::Sqlite(sqlite) => sqlite::version(sqlite).await,
         }
     }
@@ -174,6 +177,9 @@ impl LedgerAdapter {
                 postgres::row_of_types(postgres, prepared, binds).await,
                 postgres::scans(postgres, prepared, binds).await,
             ),
+            Database::Mysql(mysql) => {
+                (mysql::row_of_types(mysql, prepared).await, mysql::scans(mysql, prepared, binds).await)
+            }
             Database::Sqlite(sqlite) => (
                 sqlite::row_of_types(sqlite, prepared, binds).await,
                 sqlite::scans(sqlite, prepared, binds).await,
@@ -287,6 +293,25 @@ fn failure_hint(error: &LedgerError) -> &'static str {
     }
 }
 
+fn hint_of_a_scan(prepared: &Prepared) -> &'static str {
+    let query = &prepared.query;
+    match (query.binds(Parameter::AfterTs), query.dialect) {
+        (true, Dialect::Mysql) => {
+            "an index on the cursor's columns; and compare them as `made_at >= :after_ts and (made_at > :after_ts or id > :after_id)`, \
+             since rows that are compared as one use no index here"
+        }
+        (true, Dialect::Postgres | Dialect::Sqlite) => {
+            "an index on just the cursor's columns, in their order"
+        }
+        (false, Dialect::Mysql) => {
+            "an index on what it searches by; and compare ids as they are, as in `id in (:ids)`, in no function"
+        }
+        (false, Dialect::Postgres | Dialect::Sqlite) => {
+            "an index on what it searches by; and compare ids in the column's own type, as in `id = any(:ids::uuid[])`, not `id::text`"
+        }
+    }
+}
+
 fn plan(prepared: &Prepared, scans: Result<Vec<Scan>, LedgerError>) -> Finding {
     let name = format!("{} plan", prepared.name);
     let scans = match scans {
@@ -299,7 +324,7 @@ fn plan(prepared: &Prepared, scans: Result<Vec<Scan>, LedgerError>) -> Finding {
     };
     let (large, small): (Vec<&Scan>, Vec<&Scan>) = scans.iter().partition(|scan| scan.is_large);
     if !large.is_empty() {
-        let hint = "an index on what it searches by; and compare ids in the column's own type, as in `id = any(:ids::uuid[])`, not `id::text`";
+        let hint = hint_of_a_scan(prepared);
         return Finding::new(name, Level::Warn, format!("it reads all of {}", text(&large)), hint);
     }
     match small.as_slice() {

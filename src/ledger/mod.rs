@@ -12,6 +12,7 @@ pub mod check;
 mod error;
 pub mod flow;
 mod lookup;
+mod mysql;
 mod notes;
 mod position;
 mod postgres;

@@ -255,6 +255,7 @@ fn nameless(sql: &str, values: Vec<Bind>) -> Query<'static, Postgres, PgArgument
     let query = sqlx::query(AssertSqlSafe(sql.to_owned())).persistent(false);
     values.into_iter().fold(query, |query, value| match value {
         Bind::List(texts) => query.bind(texts),
+        Bind::Uuids(uuids) => query.bind(uuids),
         Bind::Int(number) => query.bind(number),
         Bind::Instant(at) => query.bind(at),
         Bind::Null => query.bind(encode::Null),

@@ -1,5 +1,8 @@
 //! The user's own SQL with named parameters: read by a small tokenizer, never wrapped, never rewritten beyond the parameters.
 
+mod lexical;
+
+use lexical::{cast, comment_length, dollar_tag, list_type, starts_word, until_quote, word_of};
 use std::{collections::BTreeMap, fmt};
 
 /// The database's dialect, as far as it matters to a tokenizer.
@@ -9,12 +12,14 @@ pub enum Dialect {
     Postgres,
     /// SQLite: `?1`, quotes by backtick and bracket.
     Sqlite,
+    /// MySQL and MariaDB: a `?` for each occurrence, quotes by backtick, backslashes that escape, comments by `#`.
+    Mysql,
 }
 
 /// A named parameter that a query can bind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Parameter {
-    /// `:ids`, notification ids: a `text[]`, or JSON text.
+    /// `:ids`, notification ids: a `text[]`, JSON text, or a placeholder for each. On MySQL and MariaDB `:ids_as_bytes` too.
     Ids,
     /// `:keys`, idempotency keys, in the same form.
     Keys,
@@ -74,15 +79,21 @@ pub enum ListType {
     Uuid,
     /// `::bigint[]`, `::int8[]`, `::int[]` and the like: a whole number of at most this many bytes.
     Integer(u8),
+    /// `:ids_as_bytes`: UUIDs as the 16 bytes that they are.
+    UuidBytes,
 }
 
 /// A query that is ready to be sent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Query {
-    /// The SQL with `$n` or `?n` in place of each `:name`, without the closing semicolon.
+    /// Whose it is.
+    pub dialect: Dialect,
+    /// The SQL with `$n`, `?n` or `?` in place of each `:name`, without the closing semicolon.
     pub sql: String,
-    /// The parameters in the order of their numbers, each once.
+    /// The parameters in the order of their numbers, each once; where they have no numbers, in the order of their places.
     pub parameters: Vec<Parameter>,
+    /// Where a placeholder stands for a list, in bytes of `sql`: only where there is one for each value of it.
+    pub lists: Vec<usize>,
     /// What the list parameters are cast to.
     pub list_types: BTreeMap<Parameter, ListType>,
     /// What the other parameters are cast to right behind them: the type's first word, in lower case.
@@ -108,6 +119,9 @@ pub struct SqlFault {
     pub problem: String,
 }
 
+/// MySQL's and MariaDB's name for ids that are compared with a `BINARY(16)`.
+const IDS_AS_BYTES: &str = "ids_as_bytes";
+
 /// The keywords that a reading query can begin with.
 const READING: [&str; 4] = ["select", "with", "values", "table"];
 
@@ -117,8 +131,10 @@ const READING: [&str; 4] = ["select", "with", "values", "table"];
 /// When it isn't one single reading statement, or binds something else.
 pub fn parse(text: &str, dialect: Dialect, allowed: &[Parameter]) -> Result<Query, SqlFault> {
     let query = Query {
+        dialect,
         sql: String::with_capacity(text.len()),
         parameters: Vec::new(),
+        lists: Vec::new(),
         list_types: BTreeMap::new(),
         casts: BTreeMap::new(),
     };
@@ -181,9 +197,15 @@ impl<'a> Scan<'a> {
             }
             match next {
                 ';' => return self.end(),
+                ':' if self.rest().starts_with("::") && self.dialect == Dialect::Mysql => {
+                    let problem =
+                        "`::` is no cast here: write `id in (:ids)`, and `cast(… as …)` for single values";
+                    return Err(self.fault_at(self.at, problem));
+                }
                 ':' if self.rest().starts_with("::") => self.copy(2),
                 ':' if starts_word(&self.rest()[1..]) => self.parameter()?,
                 '?' | '@' | '#' if self.dialect == Dialect::Sqlite => return Err(self.foreign(next)),
+                '?' if self.dialect == Dialect::Mysql => return Err(self.foreign(next)),
                 '$' => return Err(self.foreign(next)),
                 '\0' => return Err(self.fault_at(self.at, "a NUL character can't be in it")),
                 _ if starts_word(self.rest()) => self.copy(word_of(self.rest()).len()),
@@ -198,14 +220,21 @@ impl<'a> Scan<'a> {
     }
 
     fn choices(&self) -> String {
-        let names: Vec<String> = self.allowed.iter().map(|p| format!("`:{}`", p.name())).collect();
+        let mut names: Vec<String> = self.allowed.iter().map(|p| format!("`:{}`", p.name())).collect();
+        if self.dialect == Dialect::Mysql && self.allowed.contains(&Parameter::Ids) {
+            names.push(format!("`:{IDS_AS_BYTES}`"));
+        }
         names.join(", ")
     }
 
     /// The length of white space or of one comment from here.
     fn blank_or_comment(&self) -> Result<usize, SqlFault> {
         let rest = self.rest();
-        if rest.starts_with("--") {
+        let is_mysql = self.dialect == Dialect::Mysql;
+        // `5--1` is arithmetic there.
+        let is_comment =
+            |after: &str| !is_mysql || !after.starts_with(|c: char| !c.is_whitespace() && !c.is_control());
+        if rest.strip_prefix("--").is_some_and(is_comment) || (is_mysql && rest.starts_with('#')) {
             return Ok(rest.find('\n').unwrap_or(rest.len()));
         }
         if rest.starts_with("/*") {
@@ -219,12 +248,13 @@ impl<'a> Scan<'a> {
     fn quoted(&self, next: char) -> Result<usize, SqlFault> {
         let rest = self.rest();
         let postgres = self.dialect == Dialect::Postgres;
+        let mysql = self.dialect == Dialect::Mysql;
         let length = match next {
-            '\'' => until_quote(rest, 0, '\'', false),
+            '\'' => until_quote(rest, 0, '\'', mysql),
             'e' | 'E' if postgres && rest[1..].starts_with('\'') => until_quote(rest, 1, '\'', true),
-            '"' => until_quote(rest, 0, '"', false),
+            '"' => until_quote(rest, 0, '"', mysql),
             '`' if !postgres => until_quote(rest, 0, '`', false),
-            '[' if !postgres => rest.find(']').map(|end| end + 1),
+            '[' if !postgres && !mysql => rest.find(']').map(|end| end + 1),
             '$' if postgres => match dollar_tag(rest) {
                 Some(tag) => rest[tag.len()..].find(tag).map(|end| end + 2 * tag.len()),
                 None => Some(0),
@@ -236,11 +266,16 @@ impl<'a> Scan<'a> {
 
     fn parameter(&mut self) -> Result<(), SqlFault> {
         let name = word_of(&self.rest()[1..]);
-        let known = Parameter::ALL.into_iter().find(|p| p.name() == name && self.allowed.contains(p));
+        let is_bytes = self.dialect == Dialect::Mysql && name == IDS_AS_BYTES;
+        let plain = if is_bytes { Parameter::Ids.name() } else { name };
+        let known = Parameter::ALL.into_iter().find(|p| p.name() == plain && self.allowed.contains(p));
         let Some(parameter) = known else {
             let problem = format!("the parameter `:{name}` is not known here: there are {}", self.choices());
             return Err(self.fault_at(self.at, problem));
         };
+        if self.dialect == Dialect::Mysql {
+            return self.nameless(parameter, name.len(), is_bytes);
+        }
         let place = self.query.parameters.iter().position(|p| *p == parameter).unwrap_or_else(|| {
             self.query.parameters.push(parameter);
             self.query.parameters.len() - 1
@@ -253,6 +288,28 @@ impl<'a> Scan<'a> {
         } else if let Some(word) = cast(self.rest()) {
             self.query.casts.insert(parameter, word);
         }
+        Ok(())
+    }
+
+    /// A placeholder without a number.
+    fn nameless(&mut self, parameter: Parameter, length: usize, is_bytes: bool) -> Result<(), SqlFault> {
+        if parameter == Parameter::Ids
+            && self.query.binds(parameter)
+            && self.query.list_types.contains_key(&parameter) != is_bytes
+        {
+            let problem =
+                format!("`:ids` and `:{IDS_AS_BYTES}` don't go together: ids are either texts or bytes");
+            return Err(self.fault_at(self.at, problem));
+        }
+        if is_bytes {
+            self.query.list_types.insert(parameter, ListType::UuidBytes);
+        }
+        if matches!(parameter, Parameter::Ids | Parameter::Keys) {
+            self.query.lists.push(self.query.sql.len());
+        }
+        self.query.parameters.push(parameter);
+        self.query.sql.push('?');
+        self.at += 1 + length;
         Ok(())
     }
 
@@ -272,80 +329,6 @@ impl<'a> Scan<'a> {
             }
         }
     }
-}
-
-fn starts_word(text: &str) -> bool {
-    text.starts_with(|c: char| c == '_' || c.is_alphabetic())
-}
-
-/// The word from here: a `$` belongs to it when it isn't the first character, so `a$b$` opens no dollar quote.
-fn word_of(text: &str) -> &str {
-    let end = text.find(|c: char| !(c == '_' || c == '$' || c.is_alphanumeric())).unwrap_or(text.len());
-    &text[..end]
-}
-
-/// The length of a quoted text whose opening quote is at `open`: a doubled quote stays inside, and so does one after a backslash
-/// where those escape.
-fn until_quote(text: &str, open: usize, quote: char, backslash: bool) -> Option<usize> {
-    let mut chars = text.char_indices().skip(open + 1).peekable();
-    while let Some((at, c)) = chars.next() {
-        if backslash && c == '\\' {
-            chars.next();
-        } else if c == quote && chars.next_if(|(_, next)| *next == quote).is_none() {
-            return Some(at + c.len_utf8());
-        }
-    }
-    None
-}
-
-fn comment_length(text: &str, nested: bool) -> Option<usize> {
-    let (mut depth, mut at) = (0usize, 0usize);
-    while at < text.len() {
-        let rest = &text.as_bytes()[at..];
-        if rest.starts_with(b"/*") && (nested || depth == 0) {
-            depth += 1;
-            at += 2;
-        } else if rest.starts_with(b"*/") {
-            depth -= 1;
-            at += 2;
-            if depth == 0 {
-                return Some(at);
-            }
-        } else {
-            at += 1;
-        }
-    }
-    None
-}
-
-/// `$$` or `$word$`, where the text begins with one.
-fn dollar_tag(text: &str) -> Option<&str> {
-    let inner = text.strip_prefix('$')?;
-    let length = inner.find(|c: char| !(c == '_' || c.is_alphanumeric())).unwrap_or(inner.len());
-    let is_tag = inner[length..].starts_with('$') && !inner.starts_with(|c: char| c.is_ascii_digit());
-    is_tag.then(|| &text[..length + 2])
-}
-
-/// The type that a parameter is cast to right behind it.
-fn list_type(text: &str) -> Option<ListType> {
-    let cast = text.trim_start().strip_prefix("::")?.trim_start();
-    let word = word_of(cast);
-    cast[word.len()..].trim_start().strip_prefix('[')?.trim_start().strip_prefix(']')?;
-    match word.to_ascii_lowercase().as_str() {
-        "uuid" => Some(ListType::Uuid),
-        "bigint" | "int8" => Some(ListType::Integer(8)),
-        "integer" | "int" | "int4" => Some(ListType::Integer(4)),
-        "smallint" | "int2" => Some(ListType::Integer(2)),
-        _ => None,
-    }
-}
-
-/// The first word of the type that a parameter is cast to right behind it; both spellings of a time with a zone are one.
-fn cast(text: &str) -> Option<String> {
-    let cast = text.trim_start().strip_prefix("::")?.trim_start();
-    let word = word_of(cast).to_ascii_lowercase();
-    let next = word_of(cast[word.len()..].trim_start()).to_ascii_lowercase();
-    Some(if word == "timestamp" && next == "with" { "timestamptz".into() } else { word })
 }
 
 #[cfg(test)]

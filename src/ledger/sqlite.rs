@@ -179,6 +179,11 @@ fn statement(sql: &str, values: Vec<Bind>) -> Query<'static, Sqlite, SqliteArgum
     let query = sqlx::query(AssertSqlSafe(sql.to_owned())).persistent(false);
     values.into_iter().fold(query, |query, value| match value {
         Bind::List(texts) => query.bind(serde_json::Value::from(texts).to_string()),
+        // No SQL for a file asks for these; as text they are what a place read elsewhere would be.
+        Bind::Uuids(uuids) => {
+            let texts: Vec<String> = uuids.iter().map(ToString::to_string).collect();
+            query.bind(serde_json::Value::from(texts).to_string())
+        }
         Bind::Int(number) => query.bind(number),
         Bind::Instant(at) => query.bind(iso(at)),
         Bind::Null => query.bind(None::<i64>),

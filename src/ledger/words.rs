@@ -40,7 +40,14 @@ impl Words {
         Self(table.clone())
     }
 
-    /// Looks a value up: text and enums by themselves, numbers as text, `true`, `false` and `null`.
+    /// The one of two spellings that the table has; the first where it has neither or both.
+    fn spelling(&self, first: &'static str, second: &'static str) -> Cow<'static, str> {
+        let is_second = !self.0.contains_key(first) && self.0.contains_key(second);
+        Cow::Borrowed(if is_second { second } else { first })
+    }
+
+    /// Looks a value up: text and enums by themselves, numbers as text, `true`, `false` and `null`. Where the
+    /// table doesn't have the one, `true` and `1` are alike, and so are `false` and `0`.
     ///
     /// # Errors
     /// When the value can't be a status.
@@ -48,9 +55,12 @@ impl Words {
         let text = match cell {
             Cell::Null => Cow::Borrowed("null"),
             Cell::Text(text) | Cell::Decimal(text) => Cow::Borrowed(text.as_str()),
+            // Some databases have only numbers for booleans, or lose in an expression that they are some.
+            Cell::Bool(true) => self.spelling("true", "1"),
+            Cell::Bool(false) => self.spelling("false", "0"),
+            Cell::Int(1) => self.spelling("1", "true"),
+            Cell::Int(0) => self.spelling("0", "false"),
             Cell::Int(number) => Cow::Owned(number.to_string()),
-            Cell::Bool(true) => Cow::Borrowed("true"),
-            Cell::Bool(false) => Cow::Borrowed("false"),
             _ => {
                 let problem = format!("{} can't be a status: cast it to text in the SQL", cell.type_name());
                 return Err(Misfit::new(column, problem));

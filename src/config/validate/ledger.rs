@@ -59,15 +59,17 @@ fn database(ledger: &Ledger, draft: &Draft, at: &At, report: &mut Report) {
         (LedgerDatabase::Postgres(postgres), store) => {
             let at = at.key("postgres");
             postgres_url(postgres.url.expose(), &at.key("url"), report);
-            if !(1..=2).contains(&postgres.max_connections) {
-                let message = format!("{} connections to somebody else's database", postgres.max_connections);
-                report.fault(&at.key("max_connections"), message, "write 1 or 2");
-            }
+            connections(postgres.max_connections, &at, report);
             if matches!(store, Some(StoreConfig::Postgres(store)) if store.url == postgres.url) {
                 let hint =
                     "give the store a database and a role of its own; the ledger's role must not write";
                 report.fault(&at.key("url"), "the ledger and the store are one database with one role", hint);
             }
+        }
+        (LedgerDatabase::Mysql(mysql), _) => {
+            let at = at.key("mysql");
+            mysql_url(mysql.url.expose(), &at.key("url"), report);
+            connections(mysql.max_connections, &at, report);
         }
         (LedgerDatabase::Sqlite(sqlite), store) => {
             let at = at.keys(&["sqlite", "path"]);
@@ -84,6 +86,27 @@ fn database(ledger: &Ledger, draft: &Draft, at: &At, report: &mut Report) {
     }
 }
 
+fn connections(most: u32, at: &At, report: &mut Report) {
+    if !(1..=2).contains(&most) {
+        let message = format!("{most} connections to somebody else's database");
+        report.fault(&at.key("max_connections"), message, "write 1 or 2");
+    }
+}
+
+/// A MySQL or MariaDB URL with its database. It may hold a password: nothing of it is said.
+fn mysql_url(url: &str, at: &At, report: &mut Report) {
+    let schemed = url.starts_with("mysql://") || url.starts_with("mariadb://");
+    let parsed = reqwest::Url::parse(url).ok().filter(|url| schemed && url.host().is_some());
+    let hint = "write `mysql://user:${PASSWORD}@host/database`, with special characters of the password escaped by `%`";
+    match parsed {
+        None => report.fault(at, "this is not a MySQL URL", hint),
+        Some(url) if url.path().trim_matches('/').is_empty() => {
+            report.fault(at, "the URL names no database", hint);
+        }
+        Some(_) => {}
+    }
+}
+
 /// A PostgreSQL URL. It may hold a password: nothing of it is said.
 pub(super) fn postgres_url(url: &str, at: &At, report: &mut Report) {
     let sound = (url.starts_with("postgres://") || url.starts_with("postgresql://"))
@@ -96,16 +119,16 @@ pub(super) fn postgres_url(url: &str, at: &At, report: &mut Report) {
 
 fn lookup(ledger: &Ledger, at: &At, report: &mut Report) {
     let at = at.key("lookup");
-    let seen = statement(
-        &ledger.lookup.sql,
-        &["ids", "keys", "limit", "now", "now_ms", "overlap"],
-        &at.key("sql"),
-        report,
-    );
+    let known: &[&str] = match &ledger.database {
+        LedgerDatabase::Mysql(_) => &["ids", "ids_as_bytes", "keys", "limit", "now", "now_ms", "overlap"],
+        LedgerDatabase::Postgres(_) | LedgerDatabase::Sqlite(_) => {
+            &["ids", "keys", "limit", "now", "now_ms", "overlap"]
+        }
+    };
+    let seen = statement(&ledger.lookup.sql, ledger, known, &at.key("sql"), report);
     let by_key = seen.parameters.contains("keys");
-    if !seen.parameters.contains("ids") && !by_key {
-        let hint =
-            "write `where id = any(:ids)`; on SQLite `where id in (select value from json_each(:ids))`";
+    if !by_id(ledger) && !by_key {
+        let hint = how_to_ask_by_id(ledger);
         report.fault(&at.key("sql"), "the lookup binds neither `:ids` nor `:keys`", hint);
     }
     let columns = &ledger.lookup.columns;
@@ -147,7 +170,7 @@ fn lookup(ledger: &Ledger, at: &At, report: &mut Report) {
 fn pending(ledger: &Ledger, draft: &Draft, at: &At, report: &mut Report) {
     let Some(pending) = &ledger.pending else { return };
     let at = at.key("pending");
-    statement(&pending.sql, &["limit", "now", "now_ms", "overlap"], &at.key("sql"), report);
+    statement(&pending.sql, ledger, &["limit", "now", "now_ms", "overlap"], &at.key("sql"), report);
     let columns = &pending.columns;
     let columns_at = at.key("columns");
     let all = [
@@ -181,8 +204,32 @@ fn routes(routes: &BTreeMap<String, String>, has_column: bool, draft: &Draft, at
     }
 }
 
-fn statement(text: &str, known: &[&str], at: &At, report: &mut Report) -> sql::Seen {
-    let seen = sql::look(text);
+/// A look at SQL of this ledger.
+fn look(text: &str, ledger: &Ledger) -> sql::Seen {
+    match &ledger.database {
+        LedgerDatabase::Mysql(_) => sql::look_mysql(text),
+        LedgerDatabase::Postgres(_) | LedgerDatabase::Sqlite(_) => sql::look(text),
+    }
+}
+
+/// Whether the lookup asks by id.
+fn by_id(ledger: &Ledger) -> bool {
+    let seen = look(&ledger.lookup.sql, ledger);
+    seen.parameters.contains("ids") || seen.parameters.contains("ids_as_bytes")
+}
+
+fn how_to_ask_by_id(ledger: &Ledger) -> &'static str {
+    match &ledger.database {
+        LedgerDatabase::Postgres(_) => "write `where id = any(:ids)`",
+        LedgerDatabase::Mysql(_) => {
+            "write `where id in (:ids)`, or for a BINARY(16) `where id in (:ids_as_bytes)`"
+        }
+        LedgerDatabase::Sqlite(_) => "write `where id in (select value from json_each(:ids))`",
+    }
+}
+
+fn statement(text: &str, ledger: &Ledger, known: &[&str], at: &At, report: &mut Report) -> sql::Seen {
+    let seen = look(text, ledger);
     if seen.verb.is_empty() {
         report.fault(at, "there is no SQL", "write a `select`");
     } else if !matches!(seen.verb.as_str(), "select" | "with" | "values" | "table") {

@@ -17,11 +17,21 @@ pub(super) struct Seen {
 
 /// Looks at SQL, past strings, quoted names, comments and casts.
 pub(super) fn look(sql: &str) -> Seen {
+    look_in(sql, false)
+}
+
+/// Looks at SQL of MySQL and MariaDB, which have comments by `#` and backslashes that escape.
+pub(super) fn look_mysql(sql: &str) -> Seen {
+    look_in(sql, true)
+}
+
+fn look_in(sql: &str, is_mysql: bool) -> Seen {
     let (mut seen, mut ended, mut rest) = (Seen::default(), false, sql);
     while let Some(c) = rest.chars().next() {
-        if let Some(skipped) = quoted(rest) {
+        if let Some(skipped) = quoted(rest, is_mysql) {
             // A comment may stand behind the last semicolon, a string may not.
-            seen.several |= ended && !rest.starts_with("--") && !rest.starts_with("/*");
+            let is_string = matches!(c, '\'' | '"' | '`' | '$');
+            seen.several |= ended && is_string;
             rest = &rest[skipped..];
             continue;
         }
@@ -47,11 +57,25 @@ pub(super) fn look(sql: &str) -> Seen {
 }
 
 /// The bytes of the string, quoted name or comment that starts here.
-fn quoted(text: &str) -> Option<usize> {
+fn quoted(text: &str, is_mysql: bool) -> Option<usize> {
     let until = |opened: usize, end: &str| {
         Some(text[opened..].find(end).map_or(text.len(), |at| opened + at + end.len()))
     };
+    let escaped = |quote: u8| {
+        let mut bytes = text.bytes().enumerate().skip(1);
+        while let Some((at, byte)) = bytes.next() {
+            match byte {
+                b'\\' => drop(bytes.next()),
+                byte if byte == quote => return Some(at + 1),
+                _ => {}
+            }
+        }
+        Some(text.len())
+    };
     match text.as_bytes() {
+        [b'#', ..] if is_mysql => until(1, "\n"),
+        [quote @ (b'\'' | b'"'), ..] if is_mysql => escaped(*quote),
+        [b'$', ..] if is_mysql => None,
         [b'-', b'-', ..] => until(2, "\n"),
         [b'/', b'*', ..] => until(2, "*/"),
         // A doubled quote is two strings side by side, which is skipped alike.
@@ -87,5 +111,16 @@ mod tests {
         assert_eq!(look("  /* x */ DELETE from y").verb, "delete");
         assert_eq!(look("select 'it''s :no', :yes").parameters.len(), 1);
         assert_eq!(look("'open"), Seen::default());
+    }
+
+    #[test]
+    fn comments_and_strings_of_mysql_are_seen_past() {
+        let seen = look_mysql(
+            "select 'it\\'s :no', \"\\\":no\" # it's :no;\n from n where id in (:ids_as_bytes); # the end",
+        );
+        assert_eq!(seen.parameters, BTreeSet::from(["ids_as_bytes".to_owned()]));
+        assert!(!seen.several);
+        assert!(look_mysql("select 1; 'x'").several);
+        assert_eq!(look_mysql("'\\"), Seen::default());
     }
 }

@@ -1,9 +1,9 @@
 //! The queries of a ledger that is followed, and what they need of each other.
 
-use super::{check_column, routes, statement};
+use super::{by_id, check_column, how_to_ask_by_id, routes, statement};
 use crate::config::{
     draft::Draft,
-    ledger::{AttemptsQuery, Column, Cursor, Ledger, NotificationsQuery, PartitionQuery},
+    ledger::{AttemptsQuery, Column, Cursor, Ledger, LedgerDatabase, NotificationsQuery, PartitionQuery},
     report::{At, Report},
     validate::sql,
 };
@@ -18,7 +18,7 @@ const OF_A_STREAM: [&str; 8] =
 pub(super) fn check(ledger: &Ledger, draft: &Draft, at: &At, report: &mut Report) {
     match &ledger.notifications {
         Some(query) => {
-            notifications(query, draft, &at.key("notifications"), report);
+            notifications(ledger, query, draft, &at.key("notifications"), report);
             needs_of_following(ledger, query, at, report);
         }
         None => {
@@ -37,16 +37,16 @@ pub(super) fn check(ledger: &Ledger, draft: &Draft, at: &At, report: &mut Report
         }
     }
     if let Some(query) = &ledger.attempts {
-        attempts(query, &at.key("attempts"), report);
+        attempts(ledger, query, &at.key("attempts"), report);
     }
     if let Some(query) = &ledger.partition {
-        partition(query, draft, &at.key("partition"), report);
+        partition(ledger, query, draft, &at.key("partition"), report);
     }
     limits(ledger, at, report);
 }
 
-fn notifications(query: &NotificationsQuery, draft: &Draft, at: &At, report: &mut Report) {
-    stream(&query.sql, &query.cursor, at, report);
+fn notifications(ledger: &Ledger, query: &NotificationsQuery, draft: &Draft, at: &At, report: &mut Report) {
+    stream(ledger, &query.sql, &query.cursor, at, report);
     let columns = &query.columns;
     let all = [
         ("notification_id", Some(&columns.notification_id)),
@@ -62,8 +62,8 @@ fn notifications(query: &NotificationsQuery, draft: &Draft, at: &At, report: &mu
     routes(&query.routes, columns.route.is_some(), draft, at, report);
 }
 
-fn attempts(query: &AttemptsQuery, at: &At, report: &mut Report) {
-    stream(&query.sql, &query.cursor, at, report);
+fn attempts(ledger: &Ledger, query: &AttemptsQuery, at: &At, report: &mut Report) {
+    stream(ledger, &query.sql, &query.cursor, at, report);
     let columns = &query.columns;
     let all = [
         ("attempt_id", Some(&columns.attempt_id)),
@@ -76,9 +76,9 @@ fn attempts(query: &AttemptsQuery, at: &At, report: &mut Report) {
     check_columns(&all, &at.key("columns"), report);
 }
 
-fn partition(query: &PartitionQuery, draft: &Draft, at: &At, report: &mut Report) {
+fn partition(ledger: &Ledger, query: &PartitionQuery, draft: &Draft, at: &At, report: &mut Report) {
     let known = ["from_ts", "until_ts", "limit", "now", "now_ms", "overlap"];
-    let seen = statement(&query.sql, &known, &at.key("sql"), report);
+    let seen = statement(&query.sql, ledger, &known, &at.key("sql"), report);
     for name in ["from_ts", "until_ts"] {
         if !seen.parameters.contains(name) {
             let hint = "count what was due in an interval: `where due_at >= :from_ts and due_at < :until_ts`";
@@ -96,11 +96,18 @@ fn partition(query: &PartitionQuery, draft: &Draft, at: &At, report: &mut Report
 }
 
 /// A stream can be read only in pages behind a place.
-fn stream(text: &str, cursor: &Cursor, at: &At, report: &mut Report) {
-    let seen = statement(text, &OF_A_STREAM, &at.key("sql"), report);
+fn stream(ledger: &Ledger, text: &str, cursor: &Cursor, at: &At, report: &mut Report) {
+    let seen = statement(text, ledger, &OF_A_STREAM, &at.key("sql"), report);
     let at_sql = at.key("sql");
-    let with_time =
-        "end it with `where (made_at, id) > (:after_ts, :after_id) order by made_at, id limit :limit`";
+    let with_time = match &ledger.database {
+        // They read no index by a comparison of rows.
+        LedgerDatabase::Mysql(_) => {
+            "end it with `where made_at >= :after_ts and (made_at > :after_ts or id > :after_id) order by made_at, id limit :limit`"
+        }
+        LedgerDatabase::Postgres(_) | LedgerDatabase::Sqlite(_) => {
+            "end it with `where (made_at, id) > (:after_ts, :after_id) order by made_at, id limit :limit`"
+        }
+    };
     let by_id = "end it with `where id > :after_id order by id limit :limit`";
     let hint = if cursor.at.is_some() { with_time } else { by_id };
     for name in ["after_id", "limit"] {
@@ -140,13 +147,11 @@ fn needs_of_following(ledger: &Ledger, query: &NotificationsQuery, at: &At, repo
         );
     }
     let lookup_at = at.keys(&["lookup", "columns"]);
-    if !sql::look(&ledger.lookup.sql).parameters.contains("ids") {
-        let hint =
-            "write `where id = any(:ids)`; on SQLite `where id in (select value from json_each(:ids))`";
+    if !by_id(ledger) {
         report.fault(
             &at.keys(&["lookup", "sql"]),
             "a followed ledger is asked by id, and the lookup binds no `:ids`",
-            hint,
+            how_to_ask_by_id(ledger),
         );
     }
     if columns.status.is_some() && lookup.status.is_none() {
