@@ -14,6 +14,12 @@ mod in_the_way;
 mod lag;
 #[path = "ledger/lookups.rs"]
 mod lookups;
+#[path = "common/mariadb.rs"]
+mod mariadb;
+#[path = "ledger/mariadb_types.rs"]
+mod mariadb_types;
+#[path = "ledger/mariadb_ways.rs"]
+mod mariadb_ways;
 #[path = "ledger/pages.rs"]
 mod pages;
 #[path = "common/postgres.rs"]

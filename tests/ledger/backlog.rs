@@ -18,13 +18,13 @@ fn deadlines() -> BTreeMap<RouteName, Duration> {
 
 /// Notifications by age in seconds: `not_before` is that many seconds ahead of now, or NULL.
 async fn ledger_with(bed: &Bed, rows: &[(&str, i64, Option<i64>, Option<&str>)]) {
-    let time = if matches!(bed, Bed::Sqlite { .. }) { "text" } else { "timestamptz" };
+    let time = bed.time_type();
     bed.execute(&format!(
         "create table n (id integer primary key, route text not null, status text, is_canary integer not null default 0,
                          accepted_at {time} not null, not_before {time})"
     ))
     .await;
-    let at = |ahead: i64| (Utc::now() + chrono::TimeDelta::seconds(ahead)).to_rfc3339();
+    let at = |ahead: i64| bed.time(Utc::now() + chrono::TimeDelta::seconds(ahead));
     let values: Vec<String> = rows
         .iter()
         .enumerate()
@@ -41,16 +41,9 @@ async fn ledger_with(bed: &Bed, rows: &[(&str, i64, Option<i64>, Option<&str>)])
     bed.execute(&format!("insert into n values {}", values.join(", "))).await;
 }
 
-fn condition(bed: &Bed) -> &'static str {
-    match bed {
-        Bed::Postgres { .. } => "id = any(:ids::int[])",
-        Bed::Sqlite { .. } => "id in (select value from json_each(:ids))",
-    }
-}
-
 fn config(bed: &Bed, sql: &str, columns: Value) -> Value {
     json!({
-        "lookup": simple_lookup(condition(bed)),
+        "lookup": simple_lookup(&bed.any_of("id", "::int[]")),
         "pending": { "sql": sql, "columns": columns, "routes": { "mail": "email/receipts", "sms": "sms/codes", "quiet": "webhook/quiet" } },
         "statuses": { "failed": "retryable", "delivered": "delivered", "dunno": "unknown" },
         "max_rows": 10,
@@ -97,6 +90,11 @@ async fn postgres_counts_pending_by_state_and_age() {
 }
 
 #[tokio::test]
+async fn mariadb_counts_pending_by_state_and_age() {
+    counts_by_state_and_age(Bed::mariadb().await).await;
+}
+
+#[tokio::test]
 async fn sqlite_counts_pending_by_state_and_age() {
     counts_by_state_and_age(Bed::sqlite()).await;
 }
@@ -134,6 +132,11 @@ async fn postgres_says_when_a_result_was_cut() {
 }
 
 #[tokio::test]
+async fn mariadb_says_when_a_result_was_cut() {
+    a_cut_result_is_no_fact_and_counts_are_not_cut(Bed::mariadb().await).await;
+}
+
+#[tokio::test]
 async fn sqlite_says_when_a_result_was_cut() {
     a_cut_result_is_no_fact_and_counts_are_not_cut(Bed::sqlite()).await;
 }
@@ -161,12 +164,16 @@ async fn trial_28_a_failed_read_is_absent_and_a_drained_route_is_zero() {
 
 #[tokio::test]
 async fn the_times_can_be_bound_in_any_form() {
-    for bed in [Bed::postgres().await, Bed::sqlite()] {
+    for bed in [Bed::postgres().await, Bed::mariadb().await, Bed::sqlite()] {
         ledger_with(&bed, &[("mail", 100, None, None), ("mail", 3, None, None)]).await;
         let sql = match bed {
             Bed::Postgres { .. } => {
                 "select route, accepted_at from n where accepted_at < :now - make_interval(secs => :overlap)
                    and :now_ms / 1000 between extract(epoch from :now) - 1 and extract(epoch from :now) limit :limit"
+            }
+            Bed::Mariadb { .. } => {
+                "select route, accepted_at from n where accepted_at < :now - interval :overlap second
+                   and :now_ms / 1000 between unix_timestamp(:now) - 1 and unix_timestamp(:now) limit :limit"
             }
             Bed::Sqlite { .. } => {
                 "select route, accepted_at from n where unixepoch(accepted_at) < unixepoch(:now) - :overlap

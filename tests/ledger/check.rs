@@ -173,20 +173,18 @@ async fn each_fault_of_a_query_is_found_before_it_costs_a_reading() {
 
 #[tokio::test]
 async fn odd_rows_of_the_pending_are_told() {
-    for bed in [Bed::postgres().await, Bed::sqlite()] {
-        let (time, any) = match bed {
-            Bed::Postgres { .. } => ("timestamptz", "id = any(:ids)"),
-            Bed::Sqlite { .. } => ("text", "id in (select value from json_each(:ids))"),
-        };
+    for bed in [Bed::postgres().await, Bed::mariadb().await, Bed::sqlite()] {
+        let (time, any, text) = (bed.time_type(), bed.any_of("id", ""), bed.text_type());
+        let at = bed.time("2026-11-01T10:00:00Z".parse().unwrap());
         bed.execute(&format!(
-            "create table n (id text primary key, status text, route text, accepted_at {time});
-             insert into n values ('1', 'delivered', 'mail', '2026-11-01T10:00:00Z'), ('2', 'WHAT', 'mail', '2026-11-01T10:00:00Z'),
-               ('3', null, 'fax', '2026-11-01T10:00:00Z'), ('4', null, 'mail', null)"
+            "create table n (id {text} primary key, status {text}, route {text}, accepted_at {time});
+             insert into n values ('1', 'delivered', 'mail', '{at}'), ('2', 'WHAT', 'mail', '{at}'),
+               ('3', null, 'fax', '{at}'), ('4', null, 'mail', null)"
         ))
         .await;
         let pending = |sql: &str| {
             json!({
-                "lookup": simple_lookup(any),
+                "lookup": simple_lookup(&any),
                 "pending": {
                     "sql": sql,
                     "columns": { "route": "route", "accepted_at": "accepted_at", "status": "status" },

@@ -15,10 +15,7 @@ const MOST_PAGES: usize = 200;
 
 /// How this database takes a list of ids.
 pub fn any_of(bed: &Bed, column: &str, cast: &str) -> String {
-    match bed {
-        Bed::Postgres { .. } => format!("{column} = any(:ids{cast})"),
-        Bed::Sqlite { .. } => format!("{column} in (select value from json_each(:ids))"),
-    }
+    bed.any_of(column, cast)
 }
 
 /// A lookup that suits any table of notifications.

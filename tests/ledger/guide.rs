@@ -33,11 +33,15 @@ fn block_of(first_line: &str) -> &'static str {
 
 /// The guide's ledger as part of the least configuration that works, read from this database.
 fn configuration(url: &str) -> Ledger {
+    configuration_of(url, &[block("yaml"), block_of("notifications:")])
+}
+
+fn configuration_of(url: &str, blocks: &[&str]) -> Ledger {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let file = folder.path().join("config.yaml");
-    let block: String = [block("yaml"), block_of("notifications:")]
-        .into_iter()
-        .flat_map(str::lines)
+    let block: String = blocks
+        .iter()
+        .flat_map(|block| block.lines())
         .map(|line| match line.trim_start() {
             address if address.starts_with("url: ") => format!("        url: {url}\n"),
             _ => format!("    {line}\n"),
@@ -123,4 +127,50 @@ async fn the_guides_streams_are_held_against_its_exact_count() {
         (Standing::RejectedRecipient, 2),
     ];
     assert_eq!((counts.as_slice(), reading.is_exact), (expected.as_slice(), true));
+}
+
+#[tokio::test]
+async fn the_guides_mariadb_example_works_as_it_stands() {
+    let bed = Bed::mariadb().await;
+    let section = GUIDE.split_once("## MySQL and MariaDB").expect("the guide has the section").1;
+    bed.execute(section.split_once("```sql\n").and_then(|(_, rest)| rest.split_once("```")).expect("SQL").0)
+        .await;
+    let (a, b) = ("0193c1a0-0000-7000-8000-00000000000a", "0193c1a0-0000-7000-8000-00000000000b");
+    bed.execute(&format!(
+        "set time_zone = '+00:00';
+         insert into notifications (notification_id, idempotency_key, route, is_canary, accepted_at, settled_at) values
+           ('{a}', 'dc-a', 'payment_receipts', true, now() - interval 5 minute, now()),
+           ('{b}', 'dc-b', 'payment_receipts', true, now() - interval 5 minute, null);
+         insert into delivery_attempts (notification_id, outcome, started_at) values ('{a}', 'delivered', now() - interval 4 minute);
+         insert into notifications (notification_id, route, accepted_at)
+           select uuid(), 'payment_receipts', now(6) - interval 1 day + interval seq microsecond from seq_1_to_15000;
+         insert into delivery_attempts (notification_id, outcome, started_at)
+           select notification_id, 'retryable', accepted_at from notifications where idempotency_key is null;
+         analyze table notifications, delivery_attempts"
+    ))
+    .await;
+    let url = bed.url().replacen("root@", "canary_reader@", 1);
+    let ledger =
+        ledger::open("guide", &configuration_of(&url, &[block_of("database: # MySQL or MariaDB")])).unwrap();
+
+    let lookup = ledger.lookup(&ids(&[a, "no uuid"]), &keys(&["dc-b"])).await.unwrap();
+    let found: Vec<_> =
+        lookup.found.iter().map(|f| (f.notification_id.as_str(), f.row.disposition)).collect();
+    assert_eq!(found, [(a, Disposition::Delivered), (b, Disposition::Pending)]);
+
+    let route = RouteName::from_text("webhook/receipts");
+    let snapshot = ledger.pending(&BTreeMap::from([(route.clone(), Duration::from_secs(60))])).await.unwrap();
+    let receipts = &snapshot.exact().unwrap().routes[&route];
+    assert_eq!((receipts.retrying, receipts.over_deadline), (15_000, Some(15_000)));
+
+    let flow = ledger.flow().expect("the guide follows its ledger");
+    let notifications = flow.notifications_page(None, None).await.unwrap();
+    let attempts = flow.attempts_page(None, None).await.unwrap();
+    assert_eq!((notifications.rows.len(), attempts.rows.len(), attempts.refused), (15_002, 15_001, 0));
+    let next = flow.attempts_page(attempts.rows.get(14_999).map(|seen| &seen.position), None).await.unwrap();
+    assert_eq!(next.rows.len(), 1);
+
+    for finding in ledger.check().await {
+        assert!(finding.level == Level::Ok || finding.name == "pending plan", "{finding:?}");
+    }
 }

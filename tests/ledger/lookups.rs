@@ -12,15 +12,23 @@ const UUID: &str = "0193c1a0-0000-7000-8000-00000000000a";
 
 /// Attempts and notifications, as a good service has them.
 async fn full_ledger(bed: &Bed) {
-    let time = if matches!(bed, Bed::Sqlite { .. }) { "text" } else { "timestamptz" };
+    let (time, text) = (bed.time_type(), bed.text_type());
+    let at = |second: u32| {
+        let at: DateTime<Utc> = format!("2026-11-01T10:00:{second:02}Z").parse().unwrap();
+        bed.time(at)
+    };
     bed.execute(&format!(
-        "create table notifications (id text primary key, idempotency_key text unique, accepted_at {time} not null);
-         create table attempts (id text primary key, notification_id text not null, outcome text, started_at {time}, policy text);
-         insert into notifications values
-           ('n1', 'dc-1', '2026-11-01T10:00:00Z'), ('n2', 'dc-2', '2026-11-01T10:00:01Z'), ('n3', 'dc-3', '2026-11-01T10:00:02Z');
+        "create table notifications (id {text} primary key, idempotency_key {text} unique, accepted_at {time});
+         create table attempts (id {text} primary key, notification_id {text} not null, outcome {text}, started_at {time}, policy {text});
+         insert into notifications values ('n1', 'dc-1', '{}'), ('n2', 'dc-2', '{}'), ('n3', 'dc-3', '{}');
          insert into attempts values
-           ('a1', 'n1', 'failed', '2026-11-01T10:00:05Z', 'p1'), ('a2', 'n1', 'delivered', '2026-11-01T10:00:15Z', 'p2'),
-           ('a3', 'n2', 'bounced', '2026-11-01T10:00:06Z', null);"
+           ('a1', 'n1', 'failed', '{}', 'p1'), ('a2', 'n1', 'delivered', '{}', 'p2'), ('a3', 'n2', 'bounced', '{}', null);",
+        at(0),
+        at(1),
+        at(2),
+        at(5),
+        at(15),
+        at(6),
     ))
     .await;
 }
@@ -28,6 +36,7 @@ async fn full_ledger(bed: &Bed) {
 fn full_lookup(bed: &Bed) -> Value {
     let condition = match bed {
         Bed::Postgres { .. } => "n.id = any(:ids) or n.idempotency_key = any(:keys)",
+        Bed::Mariadb { .. } => "n.id in (:ids) or n.idempotency_key in (:keys)",
         Bed::Sqlite { .. } => {
             "n.id in (select value from json_each(:ids)) or n.idempotency_key in (select value from json_each(:keys))"
         }
@@ -86,12 +95,17 @@ async fn postgres_finds_by_id_and_key() {
 }
 
 #[tokio::test]
+async fn mariadb_finds_by_id_and_key() {
+    finds_by_id_and_key(Bed::mariadb().await).await;
+}
+
+#[tokio::test]
 async fn sqlite_finds_by_id_and_key() {
     finds_by_id_and_key(Bed::sqlite()).await;
 }
 
 /// (type, the stored value, the condition, what is asked, whether it is found)
-async fn finds_ids_of(bed: &Bed, cases: &[(&str, &str, &str, &[&str], bool)]) {
+pub async fn finds_ids_of(bed: &Bed, cases: &[(&str, &str, &str, &[&str], bool)]) {
     for (kind, stored, condition, asked, is_found) in cases {
         bed.execute(&format!(
             "create table n (id {kind} primary key, status text not null); insert into n values ({stored}, 'delivered')"
@@ -154,7 +168,7 @@ async fn sqlite_reads_each_kind_of_id() {
 }
 
 /// Reads one column of one row as the time of acceptance.
-async fn accepted_at(bed: &Bed, expression: &str, form: Value) -> (Option<DateTime<Utc>>, u64) {
+pub async fn accepted_at(bed: &Bed, expression: &str, form: Value) -> (Option<DateTime<Utc>>, u64) {
     let mut column = json!({ "name": "accepted_at" });
     let column = match form {
         Value::Null => json!("accepted_at"),
@@ -163,10 +177,7 @@ async fn accepted_at(bed: &Bed, expression: &str, form: Value) -> (Option<DateTi
             column
         }
     };
-    let condition = match bed {
-        Bed::Postgres { .. } => "'a' = any(:ids)",
-        Bed::Sqlite { .. } => "'a' in (select value from json_each(:ids))",
-    };
+    let condition = bed.any_of("'a'", "");
     let lookup = json!({
         "sql": format!("select 'a' as id, 'delivered' as status, {expression} as accepted_at where {condition}"),
         "columns": { "notification_id": "id", "status": "status", "accepted_at": column },
@@ -177,7 +188,7 @@ async fn accepted_at(bed: &Bed, expression: &str, form: Value) -> (Option<DateTi
     (lookup.found[0].row.accepted_at, ledger.stats().figures().refused_times)
 }
 
-fn instant() -> Option<DateTime<Utc>> {
+pub fn instant() -> Option<DateTime<Utc>> {
     Some("2026-11-01T10:00:00.25Z".parse().unwrap())
 }
 
@@ -234,11 +245,15 @@ async fn sqlite_reads_each_kind_of_time() {
 
 #[tokio::test]
 async fn a_time_that_must_be_declared_is_a_misfit_that_says_so() {
-    for (bed, expression) in [(Bed::postgres().await, "localtimestamp"), (Bed::sqlite(), "1793527200")] {
+    for (bed, expression) in [
+        (Bed::postgres().await, "localtimestamp"),
+        (Bed::mariadb().await, "now(6)"),
+        (Bed::sqlite(), "1793527200"),
+    ] {
         if matches!(bed, Bed::Sqlite { .. }) {
             bed.execute("create table t (a)").await;
         }
-        let condition = if matches!(bed, Bed::Sqlite { .. }) { ":ids = :ids" } else { "'a' = any(:ids)" };
+        let condition = bed.any_of("'a'", "");
         let lookup = json!({
             "sql": format!("select 'a' as id, 'delivered' as status, {expression} as accepted_at where {condition}"),
             "columns": { "notification_id": "id", "status": "status", "accepted_at": "accepted_at" },
@@ -253,12 +268,9 @@ async fn a_time_that_must_be_declared_is_a_misfit_that_says_so() {
     }
 }
 
-async fn reads_statuses(bed: &Bed, cases: &[(&str, &str, Disposition)]) {
+pub async fn reads_statuses(bed: &Bed, cases: &[(&str, &str, Disposition)]) {
     for (expression, table, expected) in cases {
-        let condition = match bed {
-            Bed::Postgres { .. } => "'a' = any(:ids)",
-            Bed::Sqlite { .. } => "'a' in (select value from json_each(:ids))",
-        };
+        let condition = bed.any_of("'a'", "");
         let lookup = json!({
             "sql": format!("select 'a' as id, {expression} as status where {condition}"),
             "columns": { "notification_id": "id", "status": "status" },

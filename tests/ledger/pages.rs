@@ -13,7 +13,7 @@ use delivery_canary::{
     ledger::flow::FlowReader,
 };
 use serde_json::{Value, json};
-use sqlx::{AssertSqlSafe, Connection, PgConnection, Row};
+use sqlx::{AssertSqlSafe, Connection, MySqlConnection, PgConnection, Row};
 
 /// Twenty-three rows in groups of five of one time, an hour ago, with ids in no order.
 const POSTGRES_ROWS: &str = "
@@ -52,6 +52,12 @@ async fn expected(bed: &Bed, id: &str, order: &str) -> Vec<String> {
             let rows = sqlx::query(AssertSqlSafe(sql)).fetch_all(&mut connection).await.unwrap();
             rows.iter().map(|row| row.get("shown")).collect()
         }
+        Bed::Mariadb { url, .. } => {
+            let mut connection = MySqlConnection::connect(url).await.unwrap();
+            let sql = format!("select {} as shown from n order by {order}", as_text(id));
+            let rows = sqlx::query(AssertSqlSafe(sql)).fetch_all(&mut connection).await.unwrap();
+            rows.iter().map(|row| row.get("shown")).collect()
+        }
         Bed::Sqlite { .. } => {
             let mut connection = sqlite(&bed.path()).await;
             let rows = sqlx::query(AssertSqlSafe(sql)).fetch_all(&mut connection).await.unwrap();
@@ -60,9 +66,19 @@ async fn expected(bed: &Bed, id: &str, order: &str) -> Vec<String> {
     }
 }
 
-async fn pages_of(bed: &Bed, id: &str, at: &str, form: &Value) {
+/// A column of a MariaDB table as text: the bytes of a UUID as it is written.
+fn as_text(id: &str) -> String {
+    if id == "b" {
+        "insert(insert(insert(insert(lower(hex(b)), 9, 0, '-'), 14, 0, '-'), 19, 0, '-'), 24, 0, '-')".into()
+    } else {
+        format!("cast({id} as char character set utf8mb4)")
+    }
+}
+
+pub async fn pages_of(bed: &Bed, id: &str, at: &str, form: &Value) {
     let sql = format!(
-        "select {id} as id, {at} as at, route from n where ({at}, {id}) > (:after_ts, :after_id) order by {at}, {id} limit :limit"
+        "select {id} as id, {at} as at, route from n where {} order by {at}, {id} limit :limit",
+        bed.behind(at, id)
     );
     let flow = follow(bed, json!({ "notifications": notifications(&sql, form.clone()) })).unwrap();
     let rows = all_notifications(&flow).await;
@@ -114,7 +130,7 @@ async fn sqlite_pages_have_no_gap_and_no_repeat_in_any_type() {
     }
 }
 
-async fn a_cursor_by_id_alone(bed: &Bed, ids: &[&str], cast: &str) {
+pub async fn a_cursor_by_id_alone(bed: &Bed, ids: &[&str], cast: &str) {
     for id in ids {
         let sql = format!(
             "select {id} as id, tz as at, route from n where {id} > :after_id{cast} order by {id} limit :limit"
@@ -303,6 +319,21 @@ async fn a_status_may_be_text_a_number_a_boolean_an_enum_or_null() {
     // An attempt that is under way has a place in the stream, and is no row.
     let under_way = json!({ "true": "delivered", "false": "retryable", "null": "pending" });
     assert_eq!(attempts_of(&bed, "b", under_way).await, [Some(Delivered), again, None]);
+    let bed = Bed::mariadb().await;
+    bed.execute(
+        "create table a (seq integer, id varchar(9), at timestamp null, t text, e enum('ok', 'no'), i integer, b boolean, bits bit(1));
+         insert into a values (1, 'n1', now() - interval 1 minute, 'ok', 'ok', 200, true, b'1'),
+                              (2, 'n2', now() - interval 1 minute, 'no', 'no', 500, false, b'0'),
+                              (3, 'n3', now() - interval 1 minute, null, null, null, null, null)",
+    )
+    .await;
+    for column in ["t", "e", "i", "b", "bits"] {
+        assert_eq!(
+            attempts_of(&bed, column, words.clone()).await,
+            [Some(Delivered), again, unknown],
+            "{column}"
+        );
+    }
     let bed = Bed::sqlite();
     bed.execute(
         "create table a (seq integer, id text, at text, b integer);

@@ -1,13 +1,16 @@
 //! Databases that are made in the test, and configurations that read them.
 
-use crate::postgres::Postgres;
+use crate::{mariadb::Mariadb, postgres::Postgres};
+use chrono::{DateTime, Utc};
 use delivery_canary::{
     config::ledger::Ledger,
     domain::route::{IdempotencyKey, NotificationId},
     ledger::{self, LedgerAdapter, LedgerError},
 };
 use serde_json::{Value, json};
-use sqlx::{AssertSqlSafe, Connection, PgConnection, SqliteConnection, sqlite::SqliteConnectOptions};
+use sqlx::{
+    AssertSqlSafe, Connection, MySqlConnection, PgConnection, SqliteConnection, sqlite::SqliteConnectOptions,
+};
 use std::{future::Future, path::PathBuf, sync::Arc, time::Duration};
 use tempfile::TempDir;
 use tokio::time::{Instant, sleep, timeout};
@@ -18,6 +21,7 @@ pub const PATIENCE: Duration = Duration::from_secs(60);
 /// A database of the test's own.
 pub enum Bed {
     Postgres { server: Box<Postgres>, url: String },
+    Mariadb { server: Box<Mariadb>, url: String },
     Sqlite { folder: TempDir },
 }
 
@@ -28,6 +32,12 @@ impl Bed {
         Self::Postgres { server: Box::new(server), url }
     }
 
+    pub async fn mariadb() -> Self {
+        let server = Mariadb::start();
+        let url = server.fresh_database().await;
+        Self::Mariadb { server: Box::new(server), url }
+    }
+
     pub fn sqlite() -> Self {
         Self::Sqlite { folder: tempfile::tempdir().expect("a temporary folder") }
     }
@@ -35,13 +45,13 @@ impl Bed {
     pub fn path(&self) -> PathBuf {
         match self {
             Self::Sqlite { folder } => folder.path().join("ledger.db"),
-            Self::Postgres { .. } => panic!("a server has no file"),
+            Self::Postgres { .. } | Self::Mariadb { .. } => panic!("a server has no file"),
         }
     }
 
     pub fn url(&self) -> &str {
         match self {
-            Self::Postgres { url, .. } => url,
+            Self::Postgres { url, .. } | Self::Mariadb { url, .. } => url,
             Self::Sqlite { .. } => panic!("a file has no URL"),
         }
     }
@@ -49,7 +59,7 @@ impl Bed {
     pub fn server(&mut self) -> &mut Postgres {
         match self {
             Self::Postgres { server, .. } => server,
-            Self::Sqlite { .. } => panic!("a file has no server"),
+            Self::Mariadb { .. } | Self::Sqlite { .. } => panic!("this is no PostgreSQL"),
         }
     }
 
@@ -57,7 +67,47 @@ impl Bed {
     pub fn database(&self) -> Value {
         match self {
             Self::Postgres { url, .. } => json!({ "postgres": { "url": url } }),
+            Self::Mariadb { url, .. } => json!({ "mysql": { "url": url } }),
             Self::Sqlite { .. } => json!({ "sqlite": { "path": self.path() } }),
+        }
+    }
+
+    /// The type of an instant.
+    pub fn time_type(&self) -> &'static str {
+        match self {
+            Self::Postgres { .. } => "timestamptz",
+            Self::Mariadb { .. } => "timestamp(6) null",
+            Self::Sqlite { .. } => "text",
+        }
+    }
+
+    /// The type of a text that can be a key.
+    pub fn text_type(&self) -> &'static str {
+        if matches!(self, Self::Mariadb { .. }) { "varchar(64)" } else { "text" }
+    }
+
+    /// An instant as it is written in statements.
+    pub fn time(&self, at: DateTime<Utc>) -> String {
+        match self {
+            Self::Mariadb { .. } => at.format("%Y-%m-%d %H:%M:%S%.6f").to_string(),
+            Self::Postgres { .. } | Self::Sqlite { .. } => at.to_rfc3339(),
+        }
+    }
+
+    /// How this database takes a list of ids.
+    pub fn any_of(&self, column: &str, cast: &str) -> String {
+        match self {
+            Self::Postgres { .. } => format!("{column} = any(:ids{cast})"),
+            Self::Mariadb { .. } => format!("{column} in (:ids)"),
+            Self::Sqlite { .. } => format!("{column} in (select value from json_each(:ids))"),
+        }
+    }
+
+    /// How this database finds the rows behind a place by an index.
+    pub fn behind(&self, at: &str, id: &str) -> String {
+        match self {
+            Self::Mariadb { .. } => format!("{at} >= :after_ts and ({at} > :after_ts or {id} > :after_id)"),
+            Self::Postgres { .. } | Self::Sqlite { .. } => format!("({at}, {id}) > (:after_ts, :after_id)"),
         }
     }
 
@@ -68,6 +118,12 @@ impl Bed {
             Self::Postgres { url, .. } => {
                 let mut connection =
                     PgConnection::connect(url).await.expect("the test server takes connections");
+                let done = sqlx::raw_sql(AssertSqlSafe(sql.clone())).execute(&mut connection).await;
+                done.unwrap_or_else(|error| panic!("{sql}: {error}"));
+            }
+            Self::Mariadb { url, .. } => {
+                let mut connection =
+                    MySqlConnection::connect(url).await.expect("the test server takes connections");
                 let done = sqlx::raw_sql(AssertSqlSafe(sql.clone())).execute(&mut connection).await;
                 done.unwrap_or_else(|error| panic!("{sql}: {error}"));
             }

@@ -14,20 +14,20 @@ use delivery_canary::{
 };
 use serde_json::{Value, json};
 
-fn stream_of(table: &str) -> String {
-    format!("select * from {table} where (at, seq) > (:after_ts, :after_id) order by at, seq limit :limit")
+fn stream_of(bed: &Bed, table: &str) -> String {
+    format!("select * from {table} where {} order by at, seq limit :limit", bed.behind("at", "seq"))
 }
 
 /// Notifications with two destinations and their attempts.
 async fn fanned_out(bed: &Bed) -> Value {
-    let time = if matches!(bed, Bed::Sqlite { .. }) { "text" } else { "timestamptz" };
+    let time = bed.time_type();
     bed.execute(&format!(
         "create table d (seq integer, id integer, dest text, route text, at {time}, not_before {time});
          create table a (seq integer, id integer, dest text, status text, at {time});
          insert into d values (1, 1, 'x', 'mail', '{at}', null), (2, 1, 'y', 'mail', '{at}', '{later}'), (3, 2, 'x', 'sms', '{at}', null);
          insert into a values (1, 1, 'x', 'failed', '{at}'), (2, 1, 'x', 'delivered', '{at}'), (3, 1, 'y', 'bounced', '{at}')",
-        at = ago(600).to_rfc3339(),
-        later = ago(60).to_rfc3339(),
+        at = bed.time(ago(600)),
+        later = bed.time(ago(60)),
     ))
     .await;
     let unit = json!({ "notification_id": "id", "destination": "dest" });
@@ -39,12 +39,12 @@ async fn fanned_out(bed: &Bed) -> Value {
     let cursor = json!({ "at": "at", "id": "seq" });
     json!({
         "notifications": {
-            "sql": stream_of("d"),
+            "sql": stream_of(bed, "d"),
             "columns": with(json!({ "route": "route", "accepted_at": "at", "not_before": "not_before" })),
             "cursor": cursor, "routes": { "mail": "email/receipts", "sms": "sms/codes" },
         },
         "attempts": {
-            "sql": stream_of("a"), "cursor": cursor, "columns": with(json!({ "attempt_id": "seq", "status": "status", "at": "at" })),
+            "sql": stream_of(bed, "a"), "cursor": cursor, "columns": with(json!({ "attempt_id": "seq", "status": "status", "at": "at" })),
         },
         "lookup": {
             "sql": format!(
@@ -99,6 +99,11 @@ async fn postgres_tells_destinations_apart() {
 }
 
 #[tokio::test]
+async fn mariadb_tells_destinations_apart() {
+    each_destination_is_told_apart(Bed::mariadb().await).await;
+}
+
+#[tokio::test]
 async fn sqlite_tells_destinations_apart() {
     each_destination_is_told_apart(Bed::sqlite()).await;
 }
@@ -130,7 +135,7 @@ async fn what_is_too_much_for_one_lookup_is_asked_in_parts() {
     assert!(error.to_string().contains("is `:ids` in the condition"), "{error}");
 }
 
-async fn partition_of(
+pub async fn partition_of(
     bed: &Bed,
     column: &str,
     form: Value,
@@ -139,8 +144,8 @@ async fn partition_of(
 ) -> (u64, bool) {
     let fields = json!({
         "notifications": notifications(
-            &format!("select seq as id, {column} as at, 'mail' as route from n where ({column}, seq) > (:after_ts, :after_id)
-                       order by {column}, seq limit :limit"),
+            &format!("select seq as id, {column} as at, 'mail' as route from n where {} order by {column}, seq limit :limit",
+                     bed.behind(column, "seq")),
             form),
         "partition": {
             "sql": format!("select status, count(*) as n from n where {column} >= :from_ts and {column} < :until_ts group by status"),
