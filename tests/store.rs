@@ -5,6 +5,8 @@ mod postgres_server;
 #[path = "store/support.rs"]
 mod support;
 
+#[path = "store/clock.rs"]
+mod clock;
 #[path = "store/crash.rs"]
 mod crash;
 #[path = "store/following.rs"]

@@ -86,8 +86,14 @@ fn join_if_new(canary: &mut Canary, events: &mut Vec<Event>, event: Event, now: 
 }
 
 /// What a lookup says of one canary: every notification found under its key or one of its ids, as one row.
+///
+/// A row under one of its ids that has another key is somebody else's: a service that answers one id for everything must not pass
+/// that one off as each of its canaries. A key counts as ours when ours is in it: a service may keep it with a prefix of its own.
 pub fn row_of(lookup: &Lookup, key: &IdempotencyKey, ids: &BTreeSet<&NotificationId>) -> Option<LedgerRow> {
-    let is_ours = |found: &&Found| found.key.as_ref() == Some(key) || ids.contains(&found.notification_id);
+    let is_ours = |found: &&Found| match &found.key {
+        Some(theirs) => theirs.as_str().contains(key.as_str()),
+        None => ids.contains(&found.notification_id),
+    };
     lookup.found.iter().filter(is_ours).map(|found| found.row.clone()).reduce(merge)
 }
 
@@ -107,4 +113,41 @@ fn merge(one: LedgerRow, other: LedgerRow) -> LedgerRow {
         (a, b) => a.or(b),
     };
     first
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use chrono::TimeDelta;
+
+    fn found(id: &str, key: Option<&str>) -> Found {
+        let notification_id = NotificationId::from_text(id);
+        let row = LedgerRow {
+            notification_ids: BTreeSet::from([notification_id.clone()]),
+            accepted_at: None,
+            disposition: Disposition::Delivered,
+            cause: None,
+            attempts: BTreeSet::new(),
+            has_policy_version: false,
+        };
+        Found { notification_id, key: key.map(IdempotencyKey::from_text), row }
+    }
+
+    /// The ids of the row that is taken for that of the canary `dc-ours`, to which the service answered `n-1`.
+    fn taken(rows: Vec<Found>) -> Option<Vec<String>> {
+        let lookup = Lookup { as_of: DateTime::UNIX_EPOCH + TimeDelta::days(1), found: rows };
+        let (key, id) = (IdempotencyKey::from_text("dc-ours"), NotificationId::from_text("n-1"));
+        let row = row_of(&lookup, &key, &BTreeSet::from([&id]))?;
+        Some(row.notification_ids.iter().map(ToString::to_string).collect())
+    }
+
+    #[test]
+    fn a_row_under_our_id_with_the_key_of_another_is_not_ours() {
+        assert_eq!(taken(vec![found("n-1", Some("dc-theirs"))]), None);
+        assert_eq!(taken(vec![found("n-1", Some("dc-ours"))]), Some(vec!["n-1".into()]));
+        assert_eq!(taken(vec![found("n-1", Some("tenant:dc-ours"))]), Some(vec!["n-1".into()]));
+        assert_eq!(taken(vec![found("n-1", None)]), Some(vec!["n-1".into()]), "the ledger has no keys");
+        let both = vec![found("n-1", Some("dc-theirs")), found("n-2", Some("dc-ours"))];
+        assert_eq!(taken(both), Some(vec!["n-2".into()]), "the id that was answered is not that of our row");
+    }
 }

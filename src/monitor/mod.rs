@@ -19,6 +19,7 @@ pub mod keeper;
 pub mod ledger_watch;
 pub mod loops;
 pub mod planner;
+pub mod presence;
 pub mod progress;
 pub mod prover;
 pub mod publisher;
@@ -68,6 +69,7 @@ impl Monitor {
         loops.spawn(store_watch::run(Arc::clone(&shared), following.clone()));
         loops.spawn(publisher::run(Arc::clone(&shared), following.clone()));
         loops.spawn(janitor::run(Arc::clone(&shared), following.clone()));
+        loops.spawn(presence::run(following.clone()));
         loops.close();
         Self { shared, submissions, planning, submitting, following, loops }
     }

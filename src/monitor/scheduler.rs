@@ -31,12 +31,31 @@ const RETRY: Duration = Duration::from_millis(200);
 /// Between two looks for confirmations: they ask about each route that has failed, and that may be all of them.
 const CONFIRMATIONS_EVERY: TimeDelta = TimeDelta::milliseconds(250);
 
+/// What was handled may lie so far ahead of now: clocks of replicas differ, and are adjusted. What lies further ahead was handled by a
+/// clock that was wrong, and must not hold the schedule back. Going on from now is safe: a slot's key is the same whenever it is planned.
+const AHEAD: TimeDelta = TimeDelta::seconds(5);
+
 /// How far a stream of slots has been handled.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 struct Handled {
     until: DateTime<Utc>,
     /// The newest scheduled slot that was served: confirmations are counted from it.
     newest: Option<(DateTime<Utc>, CanaryId)>,
+}
+
+impl Handled {
+    /// The same, but for what lies ahead of this slot time.
+    fn not_ahead_of(self, until: DateTime<Utc>) -> Self {
+        if self.until <= until + AHEAD {
+            return self;
+        }
+        Self { until, newest: self.newest.filter(|(slot, _)| *slot <= until) }
+    }
+}
+
+/// Where a stream was left, by the newest slot in the store; `until` where there is none, or one that can't have come yet.
+fn left_at(newest: Option<DateTime<Utc>>, until: DateTime<Utc>) -> Handled {
+    Handled { until: newest.unwrap_or(until), newest: None }.not_ahead_of(until)
 }
 
 /// The scheduler's memory. All that matters of it is in the store too.
@@ -47,6 +66,8 @@ pub struct Scheduler {
     /// The configuration whose streams are on the agenda.
     scheduled: Option<Arc<Active>>,
     confirmed_at: Option<DateTime<Utc>>,
+    /// The latest that any look took for now, since the clock was last set back.
+    latest: Option<DateTime<Utc>>,
 }
 
 /// A wish, and where it came from.
@@ -107,6 +128,7 @@ impl Scheduler {
         now: DateTime<Utc>,
     ) -> Result<(), StoreError> {
         let active = shared.active.load_full();
+        self.mind_the_clock(&active, now);
         self.follow(shared, &active, now).await?;
         // What can't be served waits on the agenda. When there is room again it is still fresh, or missed, and counted.
         if !submissions.has_room() {
@@ -115,6 +137,22 @@ impl Scheduler {
         let mut wishes = self.due(shared, &active, now);
         wishes.extend(self.confirmations(shared, &active, now));
         self.plan(shared, submissions, wishes, now).await
+    }
+
+    /// After a clock that ran ahead was set back, what was handled by it lies in the future: every stream goes on from now.
+    fn mind_the_clock(&mut self, active: &Active, now: DateTime<Utc>) {
+        if self.latest.is_none_or(|latest| latest <= now + AHEAD) {
+            self.latest = self.latest.max(Some(now));
+            return;
+        }
+        self.latest = Some(now);
+        for ((name, kind), handled) in &mut self.handled {
+            if let Some(route) = active.routes.get(name) {
+                *handled = handled.not_ahead_of(now - route.stream(*kind).offset);
+            }
+        }
+        // The agenda is made anew.
+        self.scheduled = None;
     }
 
     /// Puts the streams of a new configuration on the agenda, each where it was left.
@@ -213,8 +251,7 @@ impl Scheduler {
         now: DateTime<Utc>,
     ) -> Result<(), StoreError> {
         let stored = shared.store.newest_slot(&route.name, &shared.location, kind).await?;
-        let until = stored.unwrap_or(now - route.stream(kind).offset);
-        let handled = Handled { until, newest: None };
+        let handled = left_at(stored, now - route.stream(kind).offset);
         self.handled.insert((route.name.clone(), kind), handled);
         Ok(())
     }
@@ -276,5 +313,41 @@ impl Scheduler {
 fn missed(shared: &Shared, route: &RouteName, slots: u64) {
     if let Some(counters) = shared.counters.route(route).filter(|_| slots > 0) {
         counters.missed_slots.add(slots);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn at(seconds: i64) -> DateTime<Utc> {
+        DateTime::from_timestamp(1_790_000_000 + seconds, 0).expect("an instant")
+    }
+
+    #[test]
+    fn a_slot_that_a_wrong_clock_planned_does_not_hold_the_schedule_back() {
+        assert_eq!(left_at(Some(at(3_600)), at(0)).until, at(0), "an hour ahead: it goes on from now");
+        assert_eq!(left_at(Some(at(3)), at(0)).until, at(3), "a replica's clock is a little ahead");
+        assert_eq!(left_at(Some(at(-600)), at(0)).until, at(-600), "slots since then were missed");
+        assert_eq!(left_at(None, at(0)).until, at(0), "the very first start");
+    }
+
+    #[test]
+    fn a_clock_that_is_set_back_takes_what_it_handled_back_with_it() {
+        let parent = CanaryId(uuid::Uuid::from_u128(1));
+        let ahead = Handled { until: at(3_600), newest: Some((at(3_600), parent)) };
+        assert_eq!(ahead.not_ahead_of(at(40)), Handled { until: at(40), newest: None });
+        let here = Handled { until: at(30), newest: Some((at(30), parent)) };
+        assert_eq!(here.not_ahead_of(at(40)), here);
+    }
+
+    proptest! {
+        #[test]
+        fn nothing_handled_stays_further_ahead_than_clocks_differ(newest in -9_000i64..9_000, now in -9_000i64..9_000) {
+            let handled = left_at(Some(at(newest)), at(now));
+            prop_assert!(handled.until <= at(now) + AHEAD);
+            prop_assert!(handled.until == at(newest) || newest > now);
+        }
     }
 }

@@ -14,6 +14,10 @@ use uuid::Uuid;
 /// How long proofs of a sink are kept after the newest one.
 const PROOFS_KEPT: TimeDelta = TimeDelta::days(2);
 
+/// Proofs that lie so far ahead of a new one were written by a clock that was wrong. Left alone, they would prove something when their
+/// time comes.
+const PROOFS_AHEAD: TimeDelta = TimeDelta::minutes(1);
+
 /// `sink_proof` asks so.
 pub(super) const SINK_PROOF: &str =
     "SELECT MIN(at) FROM sink_proof WHERE receiver = $1 AND at >= $2 AND at <= $3";
@@ -83,6 +87,8 @@ pub(super) async fn prove_sink(
 ) -> Result<(), Fault> {
     let text = "INSERT INTO sink_proof (receiver, at) VALUES ($1, $2) ON CONFLICT (receiver, at) DO NOTHING";
     execute(conn, text, values![receiver, micros(at)]).await?;
-    let text = "DELETE FROM sink_proof WHERE receiver = $1 AND at < $2";
-    execute(conn, text, values![receiver, micros(at - PROOFS_KEPT)]).await.map(drop)
+    let text = "DELETE FROM sink_proof WHERE receiver = $1 AND (at < $2 OR at > $3)";
+    execute(conn, text, values![receiver, micros(at - PROOFS_KEPT), micros(at + PROOFS_AHEAD)])
+        .await
+        .map(drop)
 }

@@ -13,7 +13,7 @@ use crate::domain::{
     canary::{CanaryKind, Event},
     route::{CanaryId, Location, RouteName},
 };
-use chrono::{DateTime, Utc};
+use chrono::{DateTime, TimeDelta, Utc};
 use sqlx::{AnyConnection, any::AnyRow};
 
 /// `due` asks so. The condition on the lease is that of its index.
@@ -98,19 +98,22 @@ pub(super) fn in_flight(row: &AnyRow) -> Result<InFlight, Fault> {
     })
 }
 
-/// The statement of `newest`. What goes past the service says nothing about its route.
-pub(super) fn newest_statement(location: &Location) -> (String, Vec<Value>) {
+/// How far ahead of now a time may lie: clocks of replicas differ. What lies further ahead was written by a clock that was wrong.
+const AHEAD: TimeDelta = TimeDelta::minutes(1);
+
+/// The statement of `newest`. What goes past the service says nothing about its route, nor does what can't have happened yet.
+pub(super) fn newest_statement(location: &Location, now: DateTime<Utc>) -> (String, Vec<Value>) {
     let kinds: Vec<String> = CanaryKind::ALL
         .into_iter()
         .filter(|kind| !kind.is_control())
         .map(|kind| format!("'{}'", kind.word()))
         .collect();
     let text = format!(
-        "SELECT route, MAX(submitted_at), MAX(arrived_at) FROM stream \
-         WHERE location = $1 AND kind IN ({}) GROUP BY route",
+        "SELECT route, MAX(CASE WHEN submitted_at <= $2 THEN submitted_at END), \
+         MAX(CASE WHEN arrived_at <= $2 THEN arrived_at END) FROM stream WHERE location = $1 AND kind IN ({}) GROUP BY route",
         kinds.join(", ")
     );
-    (text, values![location.as_str()])
+    (text, values![location.as_str(), micros(now + AHEAD)])
 }
 
 pub(super) async fn list(conn: &mut AnyConnection, filter: &Filter) -> Result<Vec<Stored>, Fault> {

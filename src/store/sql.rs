@@ -184,7 +184,7 @@ impl Store for SqlStore {
         &self,
         location: &Location,
     ) -> Result<Vec<(RouteName, Option<DateTime<Utc>>, Option<DateTime<Utc>>)>, StoreError> {
-        let (statement, values) = read::newest_statement(location);
+        let (statement, values) = read::newest_statement(location, Utc::now());
         let rows = self.database.query(&statement, values).await?;
         let newest = |row| -> Result<_, Fault> {
             Ok((RouteName::from_text(text(row, 0)?), maybe_instant(row, 1)?, maybe_instant(row, 2)?))

@@ -14,6 +14,10 @@ use chrono::{DateTime, Utc};
 use sqlx::AnyConnection;
 use std::collections::BTreeMap;
 
+/// A stored time that lies so far ahead of what happens now, in microseconds, was written by a clock that was wrong. Whatever is written
+/// comes at most so long after it happened, and replicas' clocks differ by less.
+const AHEAD_MICROS: i64 = 120_000_000;
+
 /// What a transaction knows to be newer.
 #[derive(Debug, Default)]
 pub(super) struct Newest(BTreeMap<(RouteName, Location, &'static str), Times>);
@@ -51,7 +55,7 @@ impl Newest {
         self.0.entry((route.clone(), location.clone(), kind.word())).or_default()
     }
 
-    /// Writes it down, where it is newer than what is there.
+    /// Writes it down, where it is newer than what is there, or where what is there can't have come yet.
     pub(super) async fn write(self, conn: &mut AnyConnection) -> Result<(), Fault> {
         let stored = |at: Option<DateTime<Utc>>| at.map(micros);
         let rows: Vec<Vec<Value>> = self
@@ -73,7 +77,7 @@ impl Newest {
         let newer = |column: &str| {
             format!(
                 "{column} = CASE WHEN stream.{column} IS NULL OR excluded.{column} > stream.{column} \
-                 THEN excluded.{column} ELSE stream.{column} END"
+                 OR excluded.{column} < stream.{column} - {AHEAD_MICROS} THEN excluded.{column} ELSE stream.{column} END"
             )
         };
         let tail = format!(
