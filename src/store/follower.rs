@@ -156,6 +156,12 @@ pub trait FollowerStore: Send + Sync + 'static {
     /// When the store can't be used.
     async fn canaries_among(&self, notification_ids: &[String]) -> Result<BTreeSet<String>, StoreError>;
 
+    /// The slot of the oldest canary that is kept; nothing where there is none.
+    ///
+    /// # Errors
+    /// When the store can't be used.
+    async fn oldest_canary(&self) -> Result<Option<DateTime<Utc>>, StoreError>;
+
     /// Erases a notification from all that followers keep, and has it left alone from now on. Answers how many units went.
     ///
     /// # Errors

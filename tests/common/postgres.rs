@@ -49,11 +49,18 @@ pub struct Postgres {
     port: u16,
     shell: Option<Child>,
     databases: AtomicU32,
+    /// Settings beside those of every test server; the last of a name holds.
+    settings: Vec<String>,
 }
 
 impl Postgres {
     /// Starts a server. Panics with what to do when there is none to start.
     pub fn start() -> Self {
+        Self::start_with(&[])
+    }
+
+    /// Starts a server with these settings, such as `shared_buffers=1GB`, beside those of every test server.
+    pub fn start_with(settings: &[&str]) -> Self {
         let template = template();
         let home = tempfile::Builder::new()
             .prefix("delivery-canary-postgres-")
@@ -61,7 +68,9 @@ impl Postgres {
             .expect("a temporary folder can be made")
             .keep();
         give_to_server(&home);
-        let mut server = Self { template, home, port: 0, shell: None, databases: AtomicU32::new(0) };
+        let settings = settings.iter().map(ToString::to_string).collect();
+        let databases = AtomicU32::new(0);
+        let mut server = Self { template, home, port: 0, shell: None, databases, settings };
         server.run_on_a_free_port();
         server
     }
@@ -113,6 +122,24 @@ impl Postgres {
         }
     }
 
+    /// The same with other settings.
+    pub fn start_again_with(&mut self, settings: &[&str]) {
+        self.settings = settings.iter().map(ToString::to_string).collect();
+        self.start_again();
+    }
+
+    /// The process id of the running server: all its processes are children of that one.
+    pub fn process_id(&self) -> u32 {
+        let text = fs::read_to_string(self.home.join("data/postmaster.pid")).unwrap_or_default();
+        text.lines().next().and_then(|line| line.parse().ok()).expect("the server runs")
+    }
+
+    /// How much its files take, in bytes.
+    pub fn disk_bytes(&self) -> u64 {
+        let text = output(Command::new("du").args(["-sb"]).arg(&self.home));
+        text.split_whitespace().next().and_then(|word| word.parse().ok()).unwrap_or(0)
+    }
+
     fn run_on_a_free_port(&mut self) {
         let mut last = String::new();
         for _ in 0..10 {
@@ -145,7 +172,8 @@ impl Postgres {
         let mut shell = as_server("/bin/sh");
         shell.args(["-c", HOLD, "hold"]).arg(&self.template).arg(&self.home);
         shell.arg(binary("postgres")).arg("-D").arg(&data).args(["-p", &self.port.to_string()]);
-        shell.args(settings.iter().flat_map(|setting| ["-c", setting]));
+        let own = self.settings.iter().map(String::as_str);
+        shell.args(settings.into_iter().chain(own).flat_map(|setting| ["-c", setting]));
         shell.stdin(Stdio::piped()).stdout(log_file.try_clone().expect("a log")).stderr(log_file);
         self.shell = Some(shell.spawn().expect("/bin/sh can be started"));
         let log_text = || fs::read_to_string(&log).unwrap_or_default();

@@ -196,7 +196,10 @@ async fn an_erased_notification_goes_with_all_its_destinations(place: &mut Place
 
 async fn canaries_are_known_by_their_notification_ids(place: &mut Place) {
     let store = place.open().await;
+    assert_eq!(store.oldest_canary().await.expect("the store answers"), None);
     let plan = planned(&*store, "a", at(0)).await;
+    planned(&*store, "a", at(60)).await;
+    assert_eq!(store.oldest_canary().await.expect("the store answers"), Some(at(0)));
     append(&*store, plan.canary_id, vec![accepted("n-1", at(1))], true).await;
     let ids = ["n-1", "n-2"].map(String::from);
     let known = store.canaries_among(&ids).await.expect("the store answers");

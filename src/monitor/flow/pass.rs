@@ -40,6 +40,9 @@ const NO_DEADLINE: Duration = Duration::from_secs(86_400);
 /// How many lookups a pass may ask for to settle what new rows don't.
 const SETTLED_PER_PASS: usize = 2_000;
 
+/// How much older than its slot a canary may seem by the ledger's clock.
+const CANARY_MARGIN: TimeDelta = TimeDelta::days(1);
+
 /// Why a pass could not be made. What was written before it is still good: the follower is made anew from that.
 #[derive(Debug, thiserror::Error)]
 pub enum PassError {
@@ -83,6 +86,8 @@ pub struct Following {
     overlap: TimeDelta,
     /// Open notifications, and whether our own store knows them as canaries.
     open: HashMap<UnitId, bool>,
+    /// What was due before can't be a canary of ours; nothing before the store was asked.
+    canaries_from: Option<DateTime<Utc>>,
     /// Whether nothing of it was kept before.
     is_fresh: bool,
 }
@@ -115,6 +120,7 @@ impl Following {
             horizon: places.horizon,
             overlap: config.overlap.delta(),
             open: HashMap::new(),
+            canaries_from: None,
             is_fresh,
         })
     }
@@ -214,14 +220,20 @@ impl Following {
     }
 
     /// The notifications of these rows that our own store knows as canaries. Each row is asked for when it is first met, and again when it
-    /// closes: the acceptance may have been answered later than the ledger showed the row.
+    /// closes: the acceptance may have been answered later than the ledger showed the row. A history from before our first canary isn't asked for.
     async fn canaries_among(
         &mut self,
         store: &dyn Store,
         rows: &[(NotificationRow, bool)],
     ) -> Result<Vec<UnitId>, StoreError> {
+        let from = match self.canaries_from {
+            Some(from) => from,
+            None => store.oldest_canary().await?.unwrap_or_else(Utc::now) - CANARY_MARGIN,
+        };
+        self.canaries_from = Some(from);
         let is_asked = |(row, is_closed): &&(NotificationRow, bool)| {
-            !row.is_marked_canary && !row.has_canary_key && (*is_closed || !self.open.contains_key(&row.unit))
+            let is_known = row.is_marked_canary || row.has_canary_key;
+            !is_known && row.due >= from && (*is_closed || !self.open.contains_key(&row.unit))
         };
         let ids: Vec<String> =
             rows.iter().filter(is_asked).map(|(row, _)| text_of(&row.unit.notification)).collect();

@@ -60,6 +60,13 @@ impl FollowerStore for SqlStore {
         })
     }
 
+    async fn oldest_canary(&self) -> Result<Option<DateTime<Utc>>, StoreError> {
+        transaction!(self, Access::Read, work => {
+            let rows = fetch(&mut work, "SELECT slot FROM canary ORDER BY slot LIMIT 1", values![]).await?;
+            rows.first().map(|row| instant(int(row, 0)?)).transpose()
+        })
+    }
+
     async fn erase_followed(&self, which: &FollowedErasure, now: DateTime<Utc>) -> Result<u64, StoreError> {
         transaction!(self, Access::Write, work => erase(&mut work, which, now).await)
     }
