@@ -205,7 +205,7 @@ fn routes(routes: &BTreeMap<String, String>, has_column: bool, draft: &Draft, at
 }
 
 /// A look at SQL of this ledger.
-fn look(text: &str, ledger: &Ledger) -> sql::Seen {
+pub(super) fn look(text: &str, ledger: &Ledger) -> sql::Seen {
     match &ledger.database {
         LedgerDatabase::Mysql(_) => sql::look_mysql(text),
         LedgerDatabase::Postgres(_) | LedgerDatabase::Sqlite(_) => sql::look(text),
