@@ -8,6 +8,8 @@ mod bed;
 mod decimal_epochs;
 #[path = "shapes/fan_out.rs"]
 mod fan_out;
+#[path = "shapes/jobs.rs"]
+mod jobs;
 #[path = "shapes/mutable_row.rs"]
 mod mutable_row;
 #[path = "shapes/null_states.rs"]

@@ -176,7 +176,9 @@ impl PostgresReader {
                 tries += 1;
                 match result {
                     Ok(rows) => {
-                        // The rows are here; closing can only fail to say goodbye.
+                        // The rows are here; what follows can only fail to say goodbye. Inside of a transaction a goodbye would cost a
+                        // pooler the server's connection.
+                        end(&mut connection).await.ok();
                         connection.close().await.ok();
                         return Ok(rows);
                     }

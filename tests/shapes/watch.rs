@@ -1,5 +1,7 @@
 //! The follower of the monitor, pass by pass, over a real store.
 
+#![allow(dead_code, reason = "each test binary uses a part of it")]
+
 use crate::{
     bed::Database,
     plain::{Counts, Plain, Question, WINDOWS, difference, followed},
@@ -13,7 +15,7 @@ use delivery_canary::{
     },
     domain::{accounting::Partition, flow::rows::RouteNo, route::RouteName},
     ledger::{self, FlowReader},
-    monitor::flow::{Following, Passed},
+    monitor::flow::{Following, PassError, Passed},
     store::{self, Store, follower::Lead},
 };
 use std::{
@@ -57,8 +59,13 @@ impl Watch {
         }
     }
 
-    /// One pass, written down. The first one after a start goes on from what was kept.
-    pub async fn pass(&mut self) -> Passed {
+    /// One pass that succeeds.
+    async fn pass(&mut self) -> Passed {
+        self.try_pass().await.unwrap_or_else(|error| panic!("{error}"))
+    }
+
+    /// One pass, written down. The first one after a start or a failure goes on from what was kept.
+    pub async fn try_pass(&mut self) -> Result<Passed, PassError> {
         let now = Utc::now();
         let lead = self.store.lead(&self.name, "test", now, now + TimeDelta::minutes(10)).await;
         assert!(matches!(lead, Ok(Lead::Ours { .. })), "{lead:?}");
@@ -70,13 +77,12 @@ impl Watch {
                     .expect("it goes on from what was kept")
             }
         };
-        let mut passed =
-            following.pass(&*self.store, &BTreeSet::new()).await.unwrap_or_else(|error| panic!("{error}"));
+        let mut passed = following.pass(&*self.store, &BTreeSet::new()).await?;
         let save = following.save(std::mem::take(&mut passed.changes));
         let is_saved = self.store.save_followed(&self.name, "test", Utc::now(), &save).await;
         assert!(is_saved.expect("the store takes it"), "this is the one that leads");
         self.following = Some(following);
-        passed
+        Ok(passed)
     }
 
     /// A process that ends and another one that begins.
