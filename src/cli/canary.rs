@@ -4,10 +4,11 @@ use super::{ConfigFile, Outcome, WrongUsage, explain, send, wiring};
 use crate::cli::out::{say, tell};
 use crate::{
     domain::{
+        flow::key::KeptUnder,
         route::{CanaryId, NotificationId},
         verdict::{Class, Verdict},
     },
-    store::{ErasureTarget, Filter, Operation, Stored},
+    store::{ErasureTarget, Filter, Operation, Store, Stored, follower::FollowedErasure},
 };
 use anyhow::Result;
 use chrono::{DateTime, Utc};
@@ -29,7 +30,7 @@ enum What {
     Show(ShowArgs),
     /// Send one now, wait for its verdict, and explain it
     Send(SendArgs),
-    /// Erase what identifies a canary; its verdict stays in the sums
+    /// Erase what identifies a canary, or with --notification anybody's notification; verdicts and counts stay
     Erase(EraseArgs),
 }
 
@@ -199,23 +200,55 @@ async fn erase(args: EraseArgs) -> Result<Outcome> {
         ErasureTarget::Canary(parse_id(&args.id)?)
     };
     let opened = wiring::open_store(&args.config).await?;
-    if let ErasureTarget::Canary(id) = &target
-        && opened.store.canary(*id).await?.is_some_and(|(stored, _)| stored.erased)
-    {
-        say!("it was erased before; its verdict is in the sums");
-        return Ok(Outcome::Done);
+    let mut notifications = vec![args.id.clone()];
+    if let ErasureTarget::Canary(id) = &target {
+        let found = opened.store.canary(*id).await?;
+        if found.as_ref().is_some_and(|(stored, _)| stored.erased) {
+            say!("it was erased before; its verdict is in the sums");
+            return Ok(Outcome::Done);
+        }
+        let ids = found.iter().flat_map(|(stored, _)| stored.canary.notification_ids());
+        notifications = ids.map(|id| id.as_str().to_owned()).collect();
     }
+    // Before the canary: its notification ids go with it, and could not be found a second time.
+    let followed = erase_followed(&*opened.store, &notifications).await?;
     // The record of the erasure must not bring the erased id back.
     let on = if args.notification { "a notification".to_owned() } else { args.id.clone() };
     let operation = Operation { at: Utc::now(), who: args.owner, what: "erase".into(), on };
-    if opened.store.erase(&target, &operation).await? {
+    let is_canary = opened.store.erase(&target, &operation).await?;
+    if is_canary {
         say!("erased; the verdict stays in the sums");
-        Ok(Outcome::Done)
-    } else {
-        let hint = if args.notification { "; if it was erased before, this id went with it" } else { "" };
-        eprintln!("nothing is kept under that id{hint}");
-        Ok(Outcome::NotFound)
     }
+    if followed > 0 {
+        say!(
+            "erased what followers of ledgers kept of it: {followed} rows; what it counted for is in no figure any more"
+        );
+    }
+    if is_canary || followed > 0 {
+        return Ok(Outcome::Done);
+    }
+    let hint = if args.notification {
+        "; if it was erased before, this id went with it. Followers of ledgers leave it alone from now on"
+    } else {
+        ""
+    };
+    eprintln!("nothing is kept under that id{hint}");
+    Ok(Outcome::NotFound)
+}
+
+/// Erases notifications from what followers of ledgers keep, and has them left alone. Answers how many rows went.
+async fn erase_followed(store: &dyn Store, notifications: &[String]) -> Result<u64> {
+    let mut gone = 0;
+    for id in notifications {
+        // A database writes a UUID in small letters, however it is given.
+        let as_uuid = uuid::Uuid::try_parse(id).ok().map(|uuid| uuid.to_string());
+        for id in [Some(id.clone()), as_uuid.filter(|uuid| uuid != id)].into_iter().flatten() {
+            let KeptUnder { keys, prefixes } = KeptUnder::of(&id);
+            let which = FollowedErasure { notification_id: id, keys, prefixes };
+            gone += store.erase_followed(&which, Utc::now()).await?;
+        }
+    }
+    Ok(gone)
 }
 
 fn parse_id(text: &str) -> Result<CanaryId, WrongUsage> {
@@ -230,7 +263,7 @@ fn verdict(word: &str) -> Result<Verdict, String> {
     Verdict::from_word(word).ok_or_else(known)
 }
 
-fn instant(text: &str) -> Result<DateTime<Utc>, String> {
+pub(super) fn instant(text: &str) -> Result<DateTime<Utc>, String> {
     let wrong = |_| "write a time with its offset, such as 2026-11-29T10:00:00Z or 2026-11-29T11:00:00+01:00";
     Ok(DateTime::parse_from_rfc3339(text.trim()).map_err(wrong)?.to_utc())
 }

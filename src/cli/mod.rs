@@ -5,6 +5,7 @@ pub mod check;
 pub mod check_online;
 pub mod demo;
 pub mod explain;
+pub mod ledger;
 mod out;
 pub mod pause;
 pub mod preview;
@@ -30,7 +31,7 @@ pub mod exit {
     pub const USAGE: u8 = 2;
     /// It was done, and nobody can say whether what it found is good or bad.
     pub const UNDECIDED: u8 = 3;
-    /// There is no such canary, route or pause.
+    /// There is no such canary, route, ledger or pause.
     pub const NOT_FOUND: u8 = 4;
     /// It could not be done now: the store or a peer can't be used, the route is paused, or its cap is reached.
     pub const UNAVAILABLE: u8 = 75;
@@ -64,6 +65,8 @@ pub enum Command {
     Schedule(ScheduleCommand),
     /// Look at, send and erase canaries
     Canary(canary::CanaryCommand),
+    /// Look at what ledgers come to
+    Ledger(ledger::LedgerCommand),
     /// Stop sending, on one route or on all, until a time
     Pause(pause::PauseArgs),
     /// Send again
@@ -158,10 +161,12 @@ fn code_of(error: &anyhow::Error) -> u8 {
         exit::USAGE
     } else if error.is::<wiring::ConfigurationAtFault>() {
         exit::CONFIGURATION
-    } else if error.is::<wiring::NoSuchRoute>() {
+    } else if error.is::<wiring::NoSuchRoute>() || error.is::<ledger::NoSuchLedger>() {
         exit::NOT_FOUND
     } else if error.is::<crate::store::StoreError>()
         || error.is::<send::NotNow>()
+        || error.is::<crate::ledger::LedgerError>()
+        || error.is::<crate::monitor::flow::BooksError>()
         || error.is::<std::io::Error>()
         || error.is::<reqwest::Error>()
     {
@@ -184,6 +189,7 @@ async fn dispatch(command: Command) -> Result<Outcome> {
         }
         Command::Schedule(ScheduleCommand { what: ScheduleWhat::Next(args) }) => preview::run(args),
         Command::Canary(command) => canary::run(command).await,
+        Command::Ledger(command) => ledger::run(command).await,
         Command::Pause(args) => pause::pause(args).await,
         Command::Resume(args) => pause::resume(args).await,
         Command::Demo(args) => demo::run(args).await,

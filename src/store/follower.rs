@@ -150,6 +150,12 @@ pub trait FollowerStore: Send + Sync + 'static {
         save: &FollowerSave,
     ) -> Result<bool, StoreError>;
 
+    /// Digests of erased notifications, to be left alone; see [`erasure_digest`].
+    ///
+    /// # Errors
+    /// When the store can't be used.
+    async fn erased(&self) -> Result<BTreeSet<String>, StoreError>;
+
     /// Those of these notification ids that are canaries'.
     ///
     /// # Errors

@@ -1,8 +1,11 @@
 //! Keys: one for each unit, the same after being kept.
 
-use delivery_canary::domain::flow::{
-    key::{KeyError, UnitKey, id_from_text, id_to_text},
-    rows::{LedgerId, UnitId},
+use delivery_canary::{
+    domain::flow::{
+        key::{KeptUnder, KeyError, UnitKey, id_from_text, id_to_text},
+        rows::{LedgerId, UnitId},
+    },
+    ledger::flow::text_of,
 };
 use proptest::{collection::hash_set, option, prelude::*};
 use std::collections::BTreeSet;
@@ -64,5 +67,32 @@ const TEXT: u64 = 0xa5c1_bab0_7d31_7a4f;
 fn a_kept_text_that_is_no_key_is_refused() {
     for text in ["", "i", "i1x", "u00", "xff", "z1", "é"] {
         assert_eq!(UnitKey::from_text(text), Err(KeyError(text.to_owned())));
+    }
+}
+
+/// An id as it comes off a ledger: a text is one that is neither a number nor a UUID.
+fn ledger_id() -> impl Strategy<Value = LedgerId> {
+    prop_oneof![
+        any::<i64>().prop_map(LedgerId::Int),
+        any::<[u8; 16]>().prop_map(LedgerId::Uuid),
+        "[a-z]{1,3}[0-9:]{0,3}".prop_map(|text| LedgerId::Text(text.into())),
+    ]
+}
+
+proptest! {
+    #[test]
+    fn what_an_id_can_be_kept_under_is_known_from_its_text(
+        one in ledger_id(), other in ledger_id(), destination in option::of("[a-z:%_]{0,4}")
+    ) {
+        let destination: Option<Box<str>> = destination.map(Into::into);
+        let key = |id: &LedgerId| {
+            UnitKey::from(UnitId { notification: id.clone(), destination: destination.clone() }).to_text()
+        };
+        let kept = KeptUnder::of(&text_of(&one));
+        let covers = |key: &String| {
+            kept.keys.contains(key) || kept.prefixes.iter().any(|prefix| key.starts_with(prefix.as_str()))
+        };
+        prop_assert!(covers(&key(&one)), "{kept:?} {}", key(&one));
+        prop_assert!(one == other || !covers(&key(&other)), "{kept:?} {}", key(&other));
     }
 }

@@ -133,6 +133,11 @@ impl Flow {
         partition
     }
 
+    /// From when on, in seconds since 1970, counts are kept: by minute, and by hour.
+    pub const fn kept_from(&self) -> (i64, i64) {
+        self.cells.kept_from()
+    }
+
     /// The part of a route's figures that is in cells.
     fn settled(&self, route: RouteNo, as_of: DateTime<Utc>) -> RouteFigures {
         let window = |length: &Duration| {

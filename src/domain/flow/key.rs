@@ -87,6 +87,31 @@ impl UnitKey {
     }
 }
 
+/// What a notification can be kept under, as far as its id's text tells. A text that is a number or a UUID as a database writes it may
+/// have come as one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct KeptUnder {
+    /// The keys that it can have by itself.
+    pub keys: Vec<String>,
+    /// What the keys of all its destinations begin with.
+    pub prefixes: Vec<String>,
+}
+
+impl KeptUnder {
+    /// The keys of this id.
+    pub fn of(id: &str) -> Self {
+        let number = id.parse().ok().filter(|number: &i64| number.to_string() == id).map(LedgerId::Int);
+        let uuid = uuid::Uuid::try_parse(id).ok().filter(|uuid| uuid.to_string() == id);
+        let uuid = uuid.map(|uuid| LedgerId::Uuid(uuid.into_bytes()));
+        let ids: Vec<_> = [Some(LedgerId::Text(id.into())), number, uuid].into_iter().flatten().collect();
+        let key =
+            |id: &LedgerId| UnitKey::from(UnitId { notification: id.clone(), destination: None }).to_text();
+        // Without a NUL character in it, a text is kept as it is; so what it begins with is too.
+        let prefix = |id: &LedgerId| UnitKey::parts_of(id).1.to_text();
+        Self { keys: ids.iter().map(key).collect(), prefixes: ids.iter().map(prefix).collect() }
+    }
+}
+
 /// An id of the ledger as a text without NUL, for a store.
 pub fn id_to_text(id: &LedgerId) -> String {
     match id {

@@ -1,6 +1,6 @@
 //! One followed unit, and how attempts decide where it stands.
 
-use super::rows::{AttemptRow, LedgerId, RouteNo, Standing};
+use super::rows::{AttemptRow, LedgerId, RouteNo, Standing, Truth};
 use crate::domain::pending::Tried;
 use chrono::{DateTime, Utc};
 
@@ -63,6 +63,14 @@ pub(super) fn deciding<'a>(attempts: impl Iterator<Item = &'a AttemptRow>) -> Op
     let with_id = |row: &'a AttemptRow| (Deciding { leaves: row.leaves, at: micros(row.at) }, &row.attempt);
     let order = |(one, id): &(Deciding, &'a LedgerId)| (one.rank(), *id);
     attempts.map(with_id).max_by(|a, b| order(a).cmp(&order(b))).map(|(deciding, _)| deciding)
+}
+
+impl Truth {
+    /// Where it leaves its unit: its own standing where that is known, else that of the attempt that decides.
+    pub fn standing(&self) -> Standing {
+        let by_attempts = || deciding(self.attempts.iter()).map(|deciding| deciding.leaves);
+        self.own.or_else(by_attempts).unwrap_or(Standing::Pending(Tried::Never))
+    }
 }
 
 /// What a further attempt did to a unit.

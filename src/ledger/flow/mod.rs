@@ -50,6 +50,12 @@ pub trait FlowReader: Send + Sync {
         until: Option<DateTime<Utc>>,
     ) -> Result<Page<NotificationRow>, LedgerError>;
 
+    /// A place in the notifications' stream that comes before all rows of this time and later; before all rows where the cursor has no time.
+    ///
+    /// # Errors
+    /// When the ledger can't be read.
+    async fn notifications_from(&self, from: DateTime<Utc>) -> Result<Position, LedgerError>;
+
     /// The attempts behind this place, likewise. An attempt without an outcome has a place and no row.
     ///
     /// # Errors

@@ -258,6 +258,10 @@ impl FlowReader for LedgerFlow {
         self.page(&self.queries.notifications, after, until).await
     }
 
+    async fn notifications_from(&self, from: DateTime<Utc>) -> Result<Position, LedgerError> {
+        self.adapter.position_before(&self.queries, &self.queries.notifications, from).await
+    }
+
     async fn attempts_page(
         &self,
         after: Option<&Position>,

@@ -6,7 +6,8 @@ use crate::{
         flow::{
             cells::{Cell, CellKey, Level},
             durable::{Changes, DurableStray, DurableUnit, Saved},
-            rows::RouteNo,
+            key::UnitKey,
+            rows::{RouteNo, UnitId},
         },
         route::RouteName,
     },
@@ -66,6 +67,30 @@ impl Places {
         };
         // Texts and a time always are JSON.
         serde_json::to_string(&kept).unwrap_or_default()
+    }
+}
+
+/// What was erased and is kept all the same.
+#[derive(Debug, Default)]
+pub struct Erased {
+    units: Vec<String>,
+    strays: Vec<(String, String)>,
+}
+
+impl Erased {
+    /// Takes it out of what was kept.
+    pub fn take(kept: &mut Followed, is_erased: impl Fn(&UnitId) -> bool) -> Self {
+        // What is no key is told when it is restored.
+        let is_erased = |key: &str| UnitKey::from_text(key).is_ok_and(|key| is_erased(&key.unit()));
+        let units = kept.units.extract_if(.., |unit| is_erased(&unit.unit)).map(|unit| unit.unit);
+        let strays = kept.strays.extract_if(.., |stray| is_erased(&stray.unit));
+        Self { units: units.collect(), strays: strays.map(|stray| (stray.unit, stray.attempt)).collect() }
+    }
+
+    /// Has it removed.
+    pub fn add_to(self, save: &mut FollowerSave) {
+        save.gone.extend(self.units);
+        save.found.extend(self.strays);
     }
 }
 
@@ -204,6 +229,30 @@ mod tests {
         assert_eq!(saved.units, [unit("one", 1), unit("rest", 3)]);
         assert_eq!(saved.strays, [stray]);
         assert_eq!(saved.cells, [(key(Level::Minute, 2), cell), (key(Level::Hour, 3), cell)]);
+    }
+
+    #[test]
+    fn what_was_erased_and_is_kept_all_the_same_is_taken_out_and_removed() {
+        let unit = |unit: &str| FollowedUnit {
+            unit: unit.into(),
+            route: "r".into(),
+            due: at(0),
+            body: String::new(),
+        };
+        let stray =
+            |unit: &str| FollowedStray { unit: unit.into(), attempt: "i5".into(), body: String::new() };
+        let mut kept = Followed {
+            units: vec![unit("i1"), unit("i2"), unit("no key")],
+            strays: vec![stray("i1"), stray("i3")],
+            ..Followed::default()
+        };
+        let one = UnitKey::from_text("i1").expect("a key").unit();
+        let erased = Erased::take(&mut kept, |unit| *unit == one);
+        assert_eq!((kept.units, kept.strays), (vec![unit("i2"), unit("no key")], vec![stray("i3")]));
+        let mut save = FollowerSave::default();
+        erased.add_to(&mut save);
+        assert_eq!(save.gone, ["i1"]);
+        assert_eq!(save.found, [("i1".into(), "i5".into())]);
     }
 
     #[test]

@@ -1,11 +1,13 @@
 //! The followers of the ledgers: one replica follows each ledger, the others stand by.
 
+mod books;
 mod keep;
 mod pass;
 mod report;
 mod residue;
 mod stream;
 
+pub use books::{Asked, Books, BooksError, Interval, RouteBooks, RouteUnits, reconcile};
 pub use pass::{Following, PassError, Passed};
 pub use report::{FlowNumbers, FlowReport, RouteFlow};
 
@@ -233,7 +235,7 @@ impl Follower {
         let deadlines = shared.active.load().all_deadlines();
         let kept = shared.store.followed(&self.name).await?;
         let now = Utc::now();
-        match Following::new(Arc::clone(&self.reader), config, &deadlines, kept, now) {
+        match Following::without(&self.erased, Arc::clone(&self.reader), config, &deadlines, kept, now) {
             Err(error @ PassError::Kept(_)) => {
                 tracing::warn!(event = "ledger_begins_anew", ledger = self.name, reason = %error);
                 self.is_caught_up = false;

@@ -90,9 +90,28 @@ pub struct Following {
     canaries_from: Option<DateTime<Utc>>,
     /// Whether nothing of it was kept before.
     is_fresh: bool,
+    /// What was erased and kept all the same, by a pass that was under way meanwhile: it goes with the next save.
+    kept_anyway: keep::Erased,
 }
 
 impl Following {
+    /// Goes on from what was kept without these notifications, by their digests, and has what was kept of them removed.
+    ///
+    /// # Errors
+    /// When what was kept can't be understood.
+    pub fn without(
+        erased: &BTreeSet<String>,
+        reader: Arc<dyn FlowReader>,
+        config: &Ledger,
+        deadlines: &BTreeMap<RouteName, Duration>,
+        mut kept: Followed,
+        now: DateTime<Utc>,
+    ) -> Result<Self, PassError> {
+        let kept_anyway = keep::Erased::take(&mut kept, |unit| is_erased(erased, unit));
+        let following = Self::new(reader, config, deadlines, kept, now)?;
+        Ok(Self { kept_anyway, ..following })
+    }
+
     /// Goes on from what was kept; from the configured history where nothing was.
     ///
     /// # Errors
@@ -122,6 +141,7 @@ impl Following {
             open: HashMap::new(),
             canaries_from: None,
             is_fresh,
+            kept_anyway: keep::Erased::default(),
         })
     }
 
@@ -140,7 +160,7 @@ impl Following {
             None
         };
         if !erased.is_empty() {
-            let is_kept = |unit: &UnitId| !erased.contains(&erasure_digest(&text_of(&unit.notification)));
+            let is_kept = |unit: &UnitId| !is_erased(erased, unit);
             notifications.rows.retain(|(row, _)| is_kept(&row.unit));
             attempts.iter_mut().for_each(|attempts| attempts.rows.retain(|(row, _)| is_kept(&row.unit)));
         }
@@ -186,7 +206,9 @@ impl Following {
             horizon: self.horizon,
         };
         let is_fresh = std::mem::take(&mut self.is_fresh);
-        keep::save(changes, self.reader.routes(), &places, is_fresh)
+        let mut save = keep::save(changes, self.reader.routes(), &places, is_fresh);
+        std::mem::take(&mut self.kept_anyway).add_to(&mut save);
+        save
     }
 
     /// The figures after the last pass.
@@ -212,6 +234,11 @@ impl Following {
     /// The time of the newest notification that is followed for good.
     pub fn followed_until(&self) -> Option<DateTime<Utc>> {
         self.notifications.at
+    }
+
+    /// From when on, in seconds since 1970, counts are kept: by minute, and by hour.
+    pub const fn kept_from(&self) -> (i64, i64) {
+        self.flow.kept_from()
     }
 
     /// The follower's division of what was due in an interval, by the place of the route.
@@ -252,6 +279,11 @@ impl Following {
         }
         Ok(canaries)
     }
+}
+
+/// Whether this notification was erased, by the digests of those that were.
+pub(super) fn is_erased(erased: &BTreeSet<String>, unit: &UnitId) -> bool {
+    !erased.is_empty() && erased.contains(&erasure_digest(&text_of(&unit.notification)))
 }
 
 fn settings(

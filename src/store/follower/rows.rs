@@ -20,6 +20,9 @@ use std::collections::BTreeSet;
 /// How many units or cells one query gives when a follower is loaded.
 const LOADED_AT_ONCE: usize = 20_000;
 
+/// `erased`, and whoever leads, ask so.
+const ERASED: &str = "SELECT digest FROM follower_erasure";
+
 #[async_trait]
 impl FollowerStore for SqlStore {
     async fn lead(
@@ -50,6 +53,11 @@ impl FollowerStore for SqlStore {
         changes: &FollowerSave,
     ) -> Result<bool, StoreError> {
         transaction!(self, Access::Write, work => save(&mut work, (ledger, owner), now, changes).await)
+    }
+
+    async fn erased(&self) -> Result<BTreeSet<String>, StoreError> {
+        let rows = self.database.query(ERASED, vec![]).await?;
+        Ok(rows.iter().map(|row| text(row, 0)).collect::<Result<_, Fault>>()?)
     }
 
     async fn canaries_among(&self, notification_ids: &[String]) -> Result<BTreeSet<String>, StoreError> {
@@ -91,7 +99,7 @@ async fn lead(
     }
     let text = "UPDATE follower SET owner = $2, lease_until = $3 WHERE ledger = $1";
     execute(conn, text, values![ledger, owner, micros(until)]).await?;
-    let rows = fetch(conn, "SELECT digest FROM follower_erasure", vec![]).await?;
+    let rows = fetch(conn, ERASED, vec![]).await?;
     let erased = rows.iter().map(|row| self::text(row, 0)).collect::<Result<_, _>>()?;
     // A lease that had ended may have been somebody's in between, who gave it up again.
     Ok(Lead::Ours { is_new: !is_ours || leads_until <= micros(now), erased })
