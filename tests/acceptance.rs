@@ -49,6 +49,7 @@ fn request() -> Request {
         ledger_overlap: TimeDelta::seconds(10),
         expected_end: ExpectedEnd::Delivered,
         has_ledger: true,
+        has_sink: true,
         traceparent: "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01".into(),
         parent: None,
     };

@@ -2,13 +2,15 @@
 
 #[path = "domain/refusal.rs"]
 mod refusal;
+#[path = "domain/sight.rs"]
+mod sight;
 
 use chrono::{DateTime, TimeDelta, Utc};
 use delivery_canary::domain::{
     canary::{Canary, CanaryKind, Event, Plan},
     disagreement::disagreements,
     evidence::{
-        AmbiguityReason, AttemptFact, Content, LedgerRow, Receipt, RefusalReason, Submission,
+        AmbiguityReason, ArrivalRefusal, AttemptFact, Content, LedgerRow, Receipt, RefusalReason, Submission,
         SubmissionResult,
     },
     failure_evidence::{Question, Stream, Weights},
@@ -41,6 +43,7 @@ fn plan() -> Plan {
         ledger_overlap: TimeDelta::seconds(10),
         expected_end: ExpectedEnd::Delivered,
         has_ledger: true,
+        has_sink: true,
         traceparent: "00-00000000000000000000000000000007-0000000000000007-01".into(),
         parent: None,
     }
@@ -57,6 +60,9 @@ fn by_the_contract(a: &str, l: &str, s: &str, over: bool) -> &'static str {
     }
     if s == "malformed" {
         return "malformed";
+    }
+    if s == "unclear" {
+        return "undetermined";
     }
     if a == "refused" {
         return "refused";
@@ -106,6 +112,7 @@ fn every_product_of_view_states_has_the_checked_in_verdict() {
         ("intact_in_time", SinkState::IntactInTime),
         ("intact_late", SinkState::IntactLate),
         ("malformed", SinkState::Malformed),
+        ("unclear", SinkState::Unclear),
     ];
     let mut table = String::from(
         "acceptance\tledger\tsink\tfollowing_over\tverdict\tclass\tclass_if_suppression_expected\tclass_if_rejection_expected\n",
@@ -227,6 +234,10 @@ fn event() -> impl Strategy<Value = Event> {
         reading(),
         receipt(),
         (0i64..700).prop_map(|at| Event::SinkProven { at: instant(at) }),
+        (0i64..50, 0i64..300)
+            .prop_map(|(from, until)| Event::SinkWatched { from: instant(from), until: instant(until) }),
+        (0i64..300, proptest::sample::select(&ArrivalRefusal::ALL[..]))
+            .prop_map(|(at, reason)| Event::ArrivalRefused { at: instant(at), reason }),
     ]
 }
 
@@ -262,6 +273,16 @@ proptest! {
                 prop_assert!(now >= canary.followed_until());
                 prop_assert!(canary.sink.proofs.iter().any(|p| *p >= canary.deadline() && *p <= canary.settles_at()));
             }
+            // What is missing or late is held against the service only where we looked all the time, and refused nothing.
+            if matches!(judgement.verdict, Verdict::Lost | Verdict::Overdue | Verdict::Late) {
+                prop_assert!(canary.sink.is_watched(&canary.sink_times()));
+                let late = judgement.verdict == Verdict::Late;
+                let has_missed = canary.sink.missed_at().is_some_and(|at| !late || at <= canary.deadline());
+                prop_assert!(!has_missed);
+            }
+            if judgement.verdict == Verdict::Refused {
+                prop_assert!(!canary.is_cut_off());
+            }
             if judgement.class == Class::Good {
                 prop_assert!(canary.sink.intact_at().is_some_and(|at| at <= canary.deadline()));
             }
@@ -276,7 +297,7 @@ proptest! {
         let canary = Canary::fold(plan(), &events);
         let verdict_at = |at| canary.judge(at).map(|judgement| judgement.verdict);
         let (early, late) = (verdict_at(instant(now).min(canary.settles_at())), verdict_at(canary.settles_at()));
-        if canary.acceptance.state() == AcceptanceState::Refused && canary.sink.receipts.is_empty() {
+        if canary.is_turned_away() {
             prop_assert_eq!(early, Some(Verdict::Refused));
         }
         if early == Some(Verdict::Refused) {
@@ -340,8 +361,9 @@ fn a_ledger_row_or_a_receipt_resolves_an_unknown_submission() {
         result: SubmissionResult::Ambiguous { reason: AmbiguityReason::Timeout },
     });
     let proven = Event::SinkProven { at: instant(70) };
+    let watched = Event::SinkWatched { from: instant(0), until: instant(60) };
     let now = instant(100);
-    let alone = Canary::fold(plan(), [&timed_out, &proven]);
+    let alone = Canary::fold(plan(), [&timed_out, &proven, &watched]);
     assert_eq!(alone.judge(now).unwrap().verdict, Verdict::Unknown);
     let row = LedgerRow {
         notification_ids: BTreeSet::from([NotificationId::from_text("n-1")]),
@@ -352,7 +374,7 @@ fn a_ledger_row_or_a_receipt_resolves_an_unknown_submission() {
         has_policy_version: false,
     };
     let read = Event::LedgerRead { as_of: instant(90), row: Some(row) };
-    let in_ledger = Canary::fold(plan(), [&timed_out, &proven, &read]);
+    let in_ledger = Canary::fold(plan(), [&timed_out, &proven, &watched, &read]);
     assert_eq!(
         in_ledger.judge(now).unwrap().verdict,
         Verdict::Overdue,

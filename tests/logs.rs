@@ -71,6 +71,7 @@ fn canary(attempt_ids: &[&str]) -> Canary {
         ledger_overlap: TimeDelta::seconds(10),
         expected_end: ExpectedEnd::Delivered,
         has_ledger: true,
+        has_sink: true,
         traceparent: "00-0000000000000000000000000000007-0000000000000001-01".into(),
         parent: None,
     };

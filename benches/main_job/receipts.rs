@@ -128,6 +128,7 @@ async fn plan(store: &dyn Store, route: &RouteName, ids: &[CanaryId], now: DateT
                 ledger_overlap: TimeDelta::zero(),
                 expected_end: ExpectedEnd::Delivered,
                 has_ledger: false,
+                has_sink: true,
                 traceparent: traceparent(*id),
                 parent: None,
             };

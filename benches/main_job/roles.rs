@@ -7,7 +7,10 @@ use axum::{Json, Router, body::Bytes, extract::State, http::StatusCode, routing:
 use chrono::{DateTime, Utc};
 use delivery_canary::{
     config::receipt::{RouteReceipt, WebhookReceiver as Settings},
-    domain::route::RouteName,
+    domain::{
+        evidence::ArrivalRefusal,
+        route::{CanaryId, RouteName},
+    },
     receipt::{Admission, Arrival, Keeper, rules::RouteRules, webhook::WebhookReceiver},
 };
 use serde_json::{Value, json};
@@ -79,6 +82,8 @@ impl Keeper for Forgetful {
     async fn arrived(&self, _: Arrival) -> Admission {
         Admission::Recorded
     }
+
+    fn refused(&self, _: CanaryId, _: DateTime<Utc>, _: ArrivalRefusal) {}
 
     async fn proved(&self, _: &str, _: DateTime<Utc>) {}
 }

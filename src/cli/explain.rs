@@ -3,9 +3,9 @@
 use crate::{
     domain::{
         canary::{Canary, Event},
-        evidence::{Content, RefusalReason, SubmissionResult},
+        evidence::{ArrivalRefusal, Content, RefusalReason, SubmissionResult},
         following::stopped_at,
-        verdict::Verdict,
+        verdict::{SinkState, Verdict},
     },
     store::Stored,
 };
@@ -140,6 +140,10 @@ pub fn says(event: &Event) -> String {
         Event::SinkProven { .. } => {
             "sink: a message to ourselves arrived, so this canary could have".to_owned()
         }
+        Event::ArrivalRefused { reason, .. } => refused_arrival(*reason).to_owned(),
+        Event::SinkWatched { .. } => {
+            "sink: messages to ourselves arrived all through its time, so none of ours hid it".to_owned()
+        }
         Event::Settled(judgement) => format!("verdict: {}", judgement.verdict.word()),
         Event::Corrected(judgement) => format!("verdict corrected: {}", judgement.verdict.word()),
         Event::Disagreed { kind, .. } => format!("contradiction: {}", kind.word()),
@@ -150,6 +154,23 @@ fn word(reason: &impl serde::Serialize) -> String {
     match serde_json::to_value(reason) {
         Ok(Value::String(word)) => word.replace('_', " "),
         _ => String::new(),
+    }
+}
+
+const fn refused_arrival(reason: ArrivalRefusal) -> &'static str {
+    match reason {
+        ArrivalRefusal::Unavailable => {
+            "sink: it arrived, and we answered 503: it could not be written to our store"
+        }
+        ArrivalRefusal::WrongRoute => {
+            "sink: it arrived, and we answered 404: our receiver had no such route; was it taken out of the configuration?"
+        }
+        ArrivalRefusal::TooLarge => {
+            "sink: it arrived, and we answered 413: its body was above the receiver's `max_body_bytes`"
+        }
+        ArrivalRefusal::Unproven => {
+            "sink: something came with its token from a sender that did not prove itself as `sender` asks; it is no receipt"
+        }
     }
 }
 
@@ -172,6 +193,9 @@ pub fn why(canary: &Canary, now: DateTime<Utc>) -> String {
     let text = match standing.verdict {
         Verdict::OnTime => format!("it arrived whole, within its deadline of {deadline}s"),
         Verdict::Late => format!("it arrived whole, after its deadline of {deadline}s"),
+        Verdict::Malformed if canary.sink.receipts.is_empty() => {
+            "it arrived, and its body was above the receiver's `max_body_bytes`".to_owned()
+        }
         Verdict::Malformed => "it arrived, and its content was not as expected".to_owned(),
         Verdict::Refused => refused(canary),
         Verdict::Undetermined if canary.acceptance.refusal() == Some(RefusalReason::Guard) => {
@@ -179,8 +203,15 @@ pub fn why(canary: &Canary, now: DateTime<Utc>) -> String {
              be made of its template; `delivery-canary check` says where and what to change"
                 .to_owned()
         }
+        Verdict::Undetermined if canary.sink_state() == SinkState::Unclear => {
+            "it arrived, and our own trouble hides whether whole and in time: we refused it, or could not take it all through its time"
+                .to_owned()
+        }
+        Verdict::Undetermined if canary.is_cut_off() => {
+            "no connection to the service came to be, and nothing proves that our own network worked".to_owned()
+        }
         Verdict::Undetermined => {
-            "nothing arrived, and nothing proves that it could have: the monitor was blind, which says nothing of the service".to_owned()
+            "nothing arrived, and nothing proves that it could have, all through its time: the monitor was blind, which says nothing of the service".to_owned()
         }
         Verdict::Suppressed => "the ledger says that policy kept it back".to_owned(),
         Verdict::Rejected => "the ledger says that it was permanently rejected".to_owned(),

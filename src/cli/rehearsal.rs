@@ -86,6 +86,7 @@ fn request(config: &Config, route: &Route, kind: CanaryKind, now: DateTime<Utc>)
         ledger_overlap: chrono::TimeDelta::zero(),
         expected_end: route.expected_end,
         has_ledger: route.ledger.is_some(),
+        has_sink: route.receipt.is_some(),
         traceparent: traceparent(canary_id),
         parent: None,
     };

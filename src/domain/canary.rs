@@ -1,10 +1,12 @@
 //! A canary: its plan, its events, and the fold that makes its state of them.
 
+mod sight;
+
 use super::{
     disagreement::Disagreement,
-    evidence::{AcceptanceView, LedgerRow, LedgerView, Receipt, SinkView, Submission},
+    evidence::{AcceptanceView, ArrivalRefusal, LedgerRow, LedgerView, Receipt, SinkView, Submission},
     route::{CanaryId, IdempotencyKey, Location, NotificationId, RouteName},
-    verdict::{AcceptanceState, Class, ExpectedEnd, LedgerState, Verdict, Views, verdict},
+    verdict::{AcceptanceState, Class, ExpectedEnd, LedgerState, SinkState, Verdict, Views, verdict},
 };
 use chrono::{DateTime, TimeDelta, Utc};
 use serde::{Deserialize, Serialize};
@@ -105,6 +107,8 @@ pub struct Plan {
     pub expected_end: ExpectedEnd,
     /// Whether its route has a ledger.
     pub has_ledger: bool,
+    /// Whether its route has a receiver of ours.
+    pub has_sink: bool,
     /// The W3C `traceparent` that goes out with it.
     pub traceparent: String,
     /// The canary that it confirms.
@@ -126,10 +130,24 @@ pub enum Event {
     },
     /// It arrived.
     Received(Receipt),
+    /// It arrived, and we ourselves refused it.
+    ArrivalRefused {
+        /// When it arrived.
+        at: DateTime<Utc>,
+        /// Why we refused it.
+        reason: ArrivalRefusal,
+    },
     /// A message to ourselves arrived by the way that the canary takes: something could have arrived.
     SinkProven {
         /// When it arrived.
         at: DateTime<Utc>,
+    },
+    /// Messages to ourselves arrived all through a span, without a gap that could hide an arrival.
+    SinkWatched {
+        /// The beginning of the span.
+        from: DateTime<Utc>,
+        /// Its end.
+        until: DateTime<Utc>,
     },
     /// The first verdict.
     Settled(Judgement),
@@ -151,7 +169,9 @@ impl Event {
             Self::Submitted(_) => "submitted",
             Self::LedgerRead { .. } => "ledger_read",
             Self::Received(_) => "received",
+            Self::ArrivalRefused { .. } => "arrival_refused",
             Self::SinkProven { .. } => "sink_proven",
+            Self::SinkWatched { .. } => "sink_watched",
             Self::Settled(_) => "settled",
             Self::Corrected(_) => "corrected",
             Self::Disagreed { .. } => "disagreed",
@@ -164,7 +184,10 @@ impl Event {
             Self::Submitted(s) => s.ended_at,
             Self::LedgerRead { as_of, .. } => *as_of,
             Self::Received(r) => r.at,
-            Self::SinkProven { at } | Self::Disagreed { at, .. } => *at,
+            Self::SinkProven { at }
+            | Self::SinkWatched { until: at, .. }
+            | Self::ArrivalRefused { at, .. }
+            | Self::Disagreed { at, .. } => *at,
             Self::Settled(j) | Self::Corrected(j) => j.at,
         }
     }
@@ -228,8 +251,14 @@ impl Canary {
             Event::Received(receipt) => {
                 self.sink.receipts.insert(receipt.clone());
             }
+            Event::ArrivalRefused { at, reason } => {
+                self.sink.refused.insert((*at, *reason));
+            }
             Event::SinkProven { at } => {
                 self.sink.proofs.insert(*at);
+            }
+            Event::SinkWatched { from, until } => {
+                self.sink.watched.insert((*from, *until));
             }
             Event::Settled(judgement) | Event::Corrected(judgement) => {
                 self.judgements.insert(*judgement);
@@ -277,19 +306,21 @@ impl Canary {
     /// The three views as they stand at `now`.
     pub fn views(&self, now: DateTime<Utc>) -> Views {
         Views {
-            acceptance: self.acceptance.state(),
+            acceptance: self.acceptance_state(),
             ledger: self.ledger_state(now),
-            sink: self.sink.state(self.deadline(), self.plan.settle),
+            sink: self.sink_state(),
             following_over: now >= self.followed_until(),
         }
     }
 
     /// The verdict at `now`, or nothing while it is not due.
     ///
-    /// Before that only what no waiting can change is a verdict: an intact arrival, and a definite refusal. It is asked
-    /// of a canary whose submissions are over; a receipt that comes after a refusal all the same corrects the verdict.
+    /// Before that only what no waiting can change is a verdict: an intact arrival whose time is beyond doubt, and a definite
+    /// refusal. It is asked of a canary whose submissions are over; a receipt that comes after a refusal all the same corrects
+    /// the verdict.
     pub fn judge(&self, now: DateTime<Utc>) -> Option<Judgement> {
-        if now < self.settles_at() && self.sink.intact_at().is_none() && !self.is_turned_away() {
+        let has_arrived = matches!(self.sink_state(), SinkState::IntactInTime | SinkState::IntactLate);
+        if now < self.settles_at() && !has_arrived && !self.is_turned_away() {
             return None;
         }
         let verdict = verdict(&self.views(now));
@@ -298,7 +329,10 @@ impl Canary {
 
     /// Whether it was definitely refused, and nothing of it has arrived.
     pub fn is_turned_away(&self) -> bool {
-        self.acceptance.state() == AcceptanceState::Refused && self.sink.receipts.is_empty()
+        self.acceptance_state() == AcceptanceState::Refused
+            && self.sink.receipts.is_empty()
+            && self.sink.missed_at().is_none()
+            && !self.sink.was_refused(ArrivalRefusal::TooLarge)
     }
 
     /// The first judgement: by its time the canary belongs to a window.

@@ -5,7 +5,7 @@ use super::{
     route::NotificationId,
     verdict::{AcceptanceState, LedgerState, SinkState},
 };
-use chrono::{DateTime, TimeDelta, Utc};
+use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -114,6 +114,14 @@ impl AcceptanceView {
                 _ => None,
             })
             .collect()
+    }
+
+    /// Whether each refusal was for this reason, but for what our own guard stopped.
+    pub fn refusal_is_only(&self, wanted: RefusalReason) -> bool {
+        self.submissions.iter().all(|s| match s.result {
+            SubmissionResult::Refused { reason } => reason == wanted || reason == RefusalReason::Guard,
+            _ => true,
+        })
     }
 
     /// Why the newest definite refusal was given.
@@ -251,13 +259,52 @@ pub struct Receipt {
     pub arrival_id: String,
 }
 
+/// Why we ourselves refused an arrival that carried the genuine token of a canary.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ArrivalRefusal {
+    /// It could not be written down.
+    Unavailable,
+    /// Our receiver knew of no such route.
+    WrongRoute,
+    /// Its body was above our limit.
+    TooLarge,
+    /// Its sender did not prove itself, or could not be asked to. It is no receipt, and nothing follows from it but where to look.
+    Unproven,
+}
+
+impl ArrivalRefusal {
+    /// All reasons.
+    pub const ALL: [Self; 4] = [Self::Unavailable, Self::WrongRoute, Self::TooLarge, Self::Unproven];
+
+    /// Whether it says more of us than of what arrived: what it brought is not known.
+    pub const fn is_our_trouble(self) -> bool {
+        matches!(self, Self::Unavailable | Self::WrongRoute)
+    }
+}
+
+/// The times by which a sink is judged.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SinkTimes {
+    /// When the canary may first have arrived: its first submission.
+    pub from: DateTime<Utc>,
+    /// By when it must have arrived.
+    pub deadline: DateTime<Utc>,
+    /// When its verdict is due.
+    pub settles_at: DateTime<Utc>,
+}
+
 /// All that the sink showed of one canary.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SinkView {
     /// What arrived, by time.
     pub receipts: BTreeSet<Receipt>,
+    /// What arrived and was refused by ourselves: when, and why.
+    pub refused: BTreeSet<(DateTime<Utc>, ArrivalRefusal)>,
     /// When it was proven that something could arrive.
     pub proofs: BTreeSet<DateTime<Utc>>,
+    /// Spans all through which it is proven that something could arrive, by their first and last instant.
+    pub watched: BTreeSet<(DateTime<Utc>, DateTime<Utc>)>,
 }
 
 impl SinkView {
@@ -274,14 +321,36 @@ impl SinkView {
         })
     }
 
-    /// The state of the view, for a canary of this deadline that settles `settle` after it.
-    pub fn state(&self, deadline: DateTime<Utc>, settle: TimeDelta) -> SinkState {
-        match self.intact_at() {
-            Some(at) if at <= deadline => SinkState::IntactInTime,
-            Some(_) => SinkState::IntactLate,
-            None if !self.receipts.is_empty() => SinkState::Malformed,
-            None if self.proofs.range(deadline..=deadline + settle).next().is_some() => SinkState::Nothing,
-            None => SinkState::Unobserved,
+    /// When it first arrived and we could not take it, by no fault of its own.
+    pub fn missed_at(&self) -> Option<DateTime<Utc>> {
+        self.refused.iter().find(|(_, reason)| reason.is_our_trouble()).map(|(at, _)| *at)
+    }
+
+    /// Whether an arrival was ever refused for this.
+    pub fn was_refused(&self, reason: ArrivalRefusal) -> bool {
+        self.refused.iter().any(|(_, r)| *r == reason)
+    }
+
+    /// Whether something could have arrived all through the time in which it should have.
+    pub fn is_watched(&self, times: &SinkTimes) -> bool {
+        self.watched.iter().any(|(from, until)| *from <= times.from && times.deadline <= *until)
+    }
+
+    /// The state of the view. What is missing or late says something only where nothing of ours can have hidden an earlier arrival.
+    pub fn state(&self, times: &SinkTimes) -> SinkState {
+        let SinkTimes { deadline, settles_at, .. } = *times;
+        let watched = self.is_watched(times);
+        match (self.intact_at(), self.missed_at()) {
+            (Some(at), _) if at <= deadline => SinkState::IntactInTime,
+            (Some(_), missed) if !watched || missed.is_some_and(|at| at <= deadline) => SinkState::Unclear,
+            (Some(_), _) => SinkState::IntactLate,
+            (None, _) if !self.receipts.is_empty() => SinkState::Malformed,
+            (None, Some(_)) => SinkState::Unclear,
+            (None, None) if self.was_refused(ArrivalRefusal::TooLarge) => SinkState::Malformed,
+            (None, None) if watched && self.proofs.range(deadline..=settles_at).next().is_some() => {
+                SinkState::Nothing
+            }
+            (None, None) => SinkState::Unobserved,
         }
     }
 

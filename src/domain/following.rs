@@ -2,6 +2,7 @@
 
 use super::{
     canary::Canary,
+    evidence::ArrivalRefusal,
     verdict::{AcceptanceState, LedgerState, SinkState, Verdict},
 };
 use chrono::{DateTime, TimeDelta, Utc};
@@ -57,6 +58,12 @@ pub fn stopped_at(canary: &Canary, verdict: Verdict, now: DateTime<Utc>) -> Opti
         Verdict::Refused => Some(Stopped::Acceptance),
         Verdict::Undetermined => Some(Stopped::Monitor),
         Verdict::Rejected | Verdict::Late => Some(Stopped::Provider),
+        // It came as far as our door. Who sent it is not proven, but where to look is known.
+        Verdict::Overdue | Verdict::Lost | Verdict::Unknown
+            if canary.sink.was_refused(ArrivalRefusal::Unproven) =>
+        {
+            Some(Stopped::Sink)
+        }
         Verdict::Overdue | Verdict::Lost | Verdict::Unknown => {
             let views = canary.views(now);
             let attempted = canary.ledger.row.as_ref().is_some_and(|(_, row)| !row.attempts.is_empty());
@@ -81,7 +88,8 @@ pub fn stopped_at(canary: &Canary, verdict: Verdict, now: DateTime<Utc>) -> Opti
 ///
 /// The times of attempts stand in the ledger, so early looks would only cost: before the settlement the ledger is asked only
 /// to resolve an acceptance that is not known, at growing distances; then once at the settlement, and while anything is
-/// open, hourly at most, until following is over. A definite refusal is settled at once.
+/// open, hourly at most, until following is over. A definite refusal is settled at once; what a message to ourselves may yet
+/// show is looked for at growing distances too.
 pub fn next_look(canary: &Canary, now: DateTime<Utc>) -> Option<DateTime<Utc>> {
     let settled = canary.settlement().is_some();
     if settled && canary.is_complete() {
@@ -95,19 +103,20 @@ pub fn next_look(canary: &Canary, now: DateTime<Utc>) -> Option<DateTime<Utc>> {
     if !settled {
         let pause = age.clamp(TimeDelta::seconds(1), TimeDelta::seconds(30));
         let judged = canary.settles_at().max(now + TimeDelta::milliseconds(200));
-        let unresolved =
-            canary.acceptance.state() == AcceptanceState::Ambiguous && canary.ledger.row.is_none();
-        return Some(if wants_ledger && unresolved { (now + pause).min(judged) } else { judged });
+        let unresolved = wants_ledger
+            && canary.acceptance.state() == AcceptanceState::Ambiguous
+            && canary.ledger.row.is_none();
+        let early = unresolved || canary.awaits_proof();
+        return Some(if early { (now + pause).min(judged) } else { judged });
     }
     if now >= canary.followed_until() {
         return None;
     }
     let pause = age.clamp(TimeDelta::seconds(60), TimeDelta::hours(1));
-    let regular =
-        if wants_ledger || canary.sink.state(canary.deadline(), canary.plan.settle) == SinkState::Nothing {
-            now + pause
-        } else {
-            canary.followed_until()
-        };
+    let regular = if wants_ledger || canary.sink_state() == SinkState::Nothing {
+        now + pause
+    } else {
+        canary.followed_until()
+    };
     Some(regular.min(canary.followed_until()))
 }

@@ -13,3 +13,4 @@ pub mod route;
 pub mod schedule;
 pub mod traceparent;
 pub mod verdict;
+pub mod watch;

@@ -40,14 +40,16 @@ pub enum LedgerState {
 pub enum SinkState {
     /// Nothing arrived, and whether it could have arrived is not proven.
     Unobserved,
-    /// Nothing arrived, and it is proven that it could have.
+    /// Nothing arrived, and it is proven that it could have, all through the time in which it should have.
     Nothing,
     /// It arrived whole by the deadline.
     IntactInTime,
-    /// It arrived whole after the deadline.
+    /// It arrived whole after the deadline, and it is proven that it could have arrived before.
     IntactLate,
     /// What arrived had wrong content.
     Malformed,
+    /// It arrived, and our own trouble hides whether whole and in time.
+    Unclear,
 }
 
 /// The three views of one canary at one moment, and whether following is over.
@@ -182,6 +184,7 @@ pub const fn verdict(views: &Views) -> Verdict {
         S::IntactInTime => return Verdict::OnTime,
         S::IntactLate => return Verdict::Late,
         S::Malformed => return Verdict::Malformed,
+        S::Unclear => return Verdict::Undetermined,
         S::Unobserved | S::Nothing => {}
     }
     if matches!(views.acceptance, A::Refused) {

@@ -9,26 +9,43 @@ use crate::{
         outcome::Disposition,
         route::{IdempotencyKey, NotificationId},
         verdict::{Class, SinkState},
+        watch::Watch,
     },
     ledger::{Found, Lookup},
     store::{Decision, Stored},
 };
 use chrono::{DateTime, Utc};
-use std::collections::BTreeSet;
+use std::{collections::BTreeSet, sync::Arc};
 
 /// What was observed of one canary in one pass.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Observed {
     /// A reading of the ledger: its time, and the row, if there was one.
     pub reading: Option<(DateTime<Utc>, Option<LedgerRow>)>,
-    /// A self-receipt at the canary's receiver between its deadline and its settlement.
-    pub proof: Option<DateTime<Utc>>,
+    /// The record of the canary's receiver, over the span that [`needs_watch`] names at least.
+    pub watch: Option<Arc<Watch>>,
 }
 
-/// Whether a look at `now` needs a proof that the sink could be reached.
-pub fn needs_proof(canary: &Canary, now: DateTime<Utc>) -> bool {
-    now >= canary.settles_at()
-        && canary.sink.state(canary.deadline(), canary.plan.settle) == SinkState::Unobserved
+/// The span over which a look at `now` needs the record of the receiver; nothing where no message to ourselves can change what is known.
+pub fn needs_watch(canary: &Canary, now: DateTime<Utc>) -> Option<(DateTime<Utc>, DateTime<Utc>)> {
+    let missing = now >= canary.settles_at() && canary.sink_state() == SinkState::Unobserved;
+    let times = canary.sink_times();
+    (missing || canary.awaits_proof()).then_some((times.from, times.settles_at))
+}
+
+/// What the record of the receiver says of this canary.
+fn proofs(canary: &Canary, watch: &Watch) -> Vec<Event> {
+    let times = canary.sink_times();
+    let mut events = Vec::new();
+    if canary.is_cut_off() {
+        events.extend(watch.proof(times.from, times.settles_at).map(|at| Event::SinkProven { at }));
+    }
+    events.extend(watch.proof(times.deadline, times.settles_at).map(|at| Event::SinkProven { at }));
+    if watch.covers(times.from, times.deadline) {
+        events.push(Event::SinkWatched { from: times.from, until: times.deadline });
+    }
+    events.dedup();
+    events
 }
 
 /// Decides on one canary. Pure: the same inputs give the same decision, on whatever replica.
@@ -38,10 +55,11 @@ pub fn decide(stored: &Stored, observed: Observed, now: DateTime<Utc>) -> Decisi
     let mut canary = stored.canary.clone();
     let mut events = Vec::new();
     if let Some((as_of, row)) = observed.reading {
-        join_if_new(&mut canary, &mut events, Event::LedgerRead { as_of, row }, now);
+        join_if_new(&mut canary, &mut events, vec![Event::LedgerRead { as_of, row }], now);
     }
-    if let Some(at) = observed.proof {
-        join_if_new(&mut canary, &mut events, Event::SinkProven { at }, now);
+    if let Some(watch) = observed.watch.filter(|_| needs_watch(&canary, now).is_some()) {
+        let proofs = proofs(&canary, &watch);
+        join_if_new(&mut canary, &mut events, proofs, now);
     }
     let mut stopped = None;
     if let Some(judgement) = canary.judge(now) {
@@ -72,16 +90,17 @@ pub fn decide(stored: &Stored, observed: Observed, now: DateTime<Utc>) -> Decisi
     }
 }
 
-fn join_if_new(canary: &mut Canary, events: &mut Vec<Event>, event: Event, now: DateTime<Utc>) {
+/// Joins observations that say something only together.
+fn join_if_new(canary: &mut Canary, events: &mut Vec<Event>, new: Vec<Event>, now: DateTime<Utc>) {
     let mut joined = canary.clone();
-    joined.apply(&event);
+    new.iter().for_each(|event| joined.apply(event));
     let row = |c: &Canary| c.ledger.row.as_ref().map(|(_, row)| row.clone());
     let is_new = joined.views(now) != canary.views(now)
         || row(&joined) != row(canary)
         || disagreements(&joined, now) != disagreements(canary, now);
     if is_new {
         *canary = joined;
-        events.push(event);
+        events.extend(new);
     }
 }
 

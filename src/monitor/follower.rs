@@ -2,14 +2,17 @@
 
 use super::{
     crash,
-    decide::{Observed, decide, needs_proof, row_of},
+    decide::{Observed, decide, needs_watch, row_of},
     shared::Shared,
     snapshot::Observer,
     tell,
 };
 use crate::{
     catalog::labels::LoopName,
-    domain::route::{IdempotencyKey, NotificationId},
+    domain::{
+        route::{IdempotencyKey, NotificationId},
+        watch::{Watch, bound},
+    },
     ledger::Lookup,
     store::{Decision, StoreError, Stored},
 };
@@ -66,12 +69,11 @@ pub async fn pass(shared: &Shared, now: DateTime<Utc>) -> Result<usize, StoreErr
     crash::point("ledger_read");
     // Time has passed while the ledger answered; what is decided is decided now.
     let now = Utc::now().max(now);
+    let watches = read_watches(shared, &due, now).await?;
     let mut decisions: Vec<Decision> = Vec::with_capacity(due.len());
     for stored in &due {
-        let observed = Observed {
-            reading: reading_of(stored, &readings, shared),
-            proof: proof_of(shared, stored, now).await?,
-        };
+        let watch = receiver_of(stored, shared).and_then(|receiver| watches.get(&receiver).cloned());
+        let observed = Observed { reading: reading_of(stored, &readings, shared), watch };
         decisions.push(decide(stored, observed, now));
     }
     crash::point("decided_not_written");
@@ -134,19 +136,30 @@ fn reading_of(
     Some((lookup.as_of, row_of(lookup, &stored.canary.plan.key, &ids)))
 }
 
-/// The proof that this canary could have arrived, where the verdict needs it.
-async fn proof_of(
+fn receiver_of(stored: &Stored, shared: &Shared) -> Option<String> {
+    let active = shared.active.load();
+    Some(active.routes.get(&stored.canary.plan.route)?.config.receipt.as_ref()?.receiver.clone())
+}
+
+/// Reads the record of each receiver once, over the span that the canaries of this pass need of it.
+async fn read_watches(
     shared: &Shared,
-    stored: &Stored,
+    due: &[Stored],
     now: DateTime<Utc>,
-) -> Result<Option<DateTime<Utc>>, StoreError> {
-    let canary = &stored.canary;
-    if !needs_proof(canary, now) {
-        return Ok(None);
+) -> Result<BTreeMap<String, Arc<Watch>>, StoreError> {
+    let mut spans: BTreeMap<String, (DateTime<Utc>, DateTime<Utc>)> = BTreeMap::new();
+    for stored in due {
+        let Some((from, until)) = needs_watch(&stored.canary, now) else { continue };
+        let Some(receiver) = receiver_of(stored, shared) else { continue };
+        let span = spans.entry(receiver).or_insert((from, until));
+        *span = (span.0.min(from), span.1.max(until));
     }
     let active = shared.active.load_full();
-    let receiver =
-        active.routes.get(&canary.plan.route).and_then(|r| r.config.receipt.as_ref()).map(|r| &r.receiver);
-    let Some(receiver) = receiver else { return Ok(None) };
-    shared.store.sink_proof(receiver, canary.deadline(), canary.settles_at()).await
+    let mut watches = BTreeMap::new();
+    for (receiver, (from, until)) in spans {
+        let Some(sink) = active.adapters.sinks.get(&receiver) else { continue };
+        let marks = shared.store.sink_marks(&receiver, from, until).await?;
+        watches.insert(receiver, Arc::new(Watch { marks, bound: bound(sink.prove_every()) }));
+    }
+    Ok(watches)
 }

@@ -1,24 +1,71 @@
-//! Writes arrivals down before their sender is answered.
+//! Writes arrivals down before their sender is answered, and what we refused before anything is concluded from our own messages.
 
-use super::{crash, shared::Shared, snapshot::Observer};
+use super::{crash, refused::Refused, shared::Shared, snapshot::Observer};
 use crate::{
-    domain::canary::Event,
+    domain::{canary::Event, evidence::ArrivalRefusal, route::CanaryId},
     receipt::{Admission, Arrival, Keeper},
-    store::{Append, Appended},
+    store::{Append, Appended, StoreError},
 };
 use async_trait::async_trait;
 use chrono::{DateTime, Utc};
-use std::sync::Arc;
+use std::{
+    collections::HashMap,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Instant,
+};
 
 /// The keeper of arrivals: the store, and a word to the follower.
 pub struct StoreKeeper {
     shared: Arc<Shared>,
+    refused: Mutex<Refused>,
+    /// By receiver: the end of the newest break of this process that is written down. Held while a proof is written, so that none
+    /// overtakes what must be known before it.
+    opened: tokio::sync::Mutex<HashMap<String, DateTime<Utc>>>,
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    // Nothing panics while it is held.
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl StoreKeeper {
     /// Keeps arrivals in the store that the loops share.
     pub fn new(shared: Arc<Shared>) -> Self {
-        Self { shared }
+        Self { shared, refused: Mutex::default(), opened: tokio::sync::Mutex::default() }
+    }
+
+    /// Writes down what we refused. What can't be written now stays for the next time.
+    async fn write_refused(&self) -> Result<(), StoreError> {
+        let waiting = lock(&self.refused).waiting();
+        if waiting.is_empty() {
+            return Ok(());
+        }
+        let append = |&(canary_id, at, reason): &(CanaryId, DateTime<Utc>, ArrivalRefusal)| Append {
+            canary_id,
+            events: vec![Event::ArrivalRefused { at, reason }],
+            look_by: Some(at),
+            release: false,
+        };
+        let appends: Vec<Append> = waiting.iter().map(append).collect();
+        self.shared.store.append(&appends).await?;
+        lock(&self.refused).written(waiting.len());
+        self.shared.follow.notify_one();
+        Ok(())
+    }
+
+    /// Writes a proof down, after all that must be known before it proves anything.
+    async fn write_proof(&self, receiver: &str, at: DateTime<Utc>) -> Result<(), StoreError> {
+        let mut opened = self.opened.lock().await;
+        self.write_refused().await?;
+        let since = self.shared.presence.since();
+        // It came when this process had not run for a while, or its clock was wrong: the next one proves more.
+        if at < since {
+            return Ok(());
+        }
+        let is_written = opened.get(receiver) == Some(&since);
+        self.shared.store.prove_sink(receiver, at, (!is_written).then_some(since)).await?;
+        opened.insert(receiver.to_owned(), since);
+        Ok(())
     }
 }
 
@@ -53,8 +100,16 @@ impl Keeper for StoreKeeper {
         }
     }
 
+    fn refused(&self, canary_id: CanaryId, at: DateTime<Utc>, reason: ArrivalRefusal) {
+        if !lock(&self.refused).remember(canary_id, at, reason) {
+            tracing::warn!(event = "refusals_forgotten", "more arrivals were refused than can be remembered");
+            self.shared.presence.unsure(at);
+        }
+    }
+
     async fn proved(&self, receiver: &str, at: DateTime<Utc>) {
-        match self.shared.store.prove_sink(receiver, at).await {
+        self.shared.presence.look(Utc::now(), Instant::now());
+        match self.write_proof(receiver, at).await {
             Ok(()) => self.shared.observed(&Observer::Receiver(receiver.to_owned()), Ok(()), at),
             Err(error) => tracing::debug!(event = "proof_not_written", receiver, reason = %error),
         }

@@ -23,6 +23,7 @@ pub mod presence;
 pub mod progress;
 pub mod prover;
 pub mod publisher;
+pub mod refused;
 pub mod reloader;
 pub mod scheduler;
 pub mod shared;
@@ -69,7 +70,7 @@ impl Monitor {
         loops.spawn(store_watch::run(Arc::clone(&shared), following.clone()));
         loops.spawn(publisher::run(Arc::clone(&shared), following.clone()));
         loops.spawn(janitor::run(Arc::clone(&shared), following.clone()));
-        loops.spawn(presence::run(following.clone()));
+        loops.spawn(presence::run(Arc::clone(&shared), following.clone()));
         loops.close();
         Self { shared, submissions, planning, submitting, following, loops }
     }

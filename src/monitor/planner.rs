@@ -37,6 +37,7 @@ pub fn plan(
         ledger_overlap: route.ledger_overlap,
         expected_end: config.expected_end,
         has_ledger: config.ledger.is_some(),
+        has_sink: config.receipt.is_some(),
         traceparent: traceparent(canary_id),
         parent,
     };

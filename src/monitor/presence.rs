@@ -1,7 +1,12 @@
-//! Whether time went by as it should between two looks: a wall clock that was set, a process that did not run.
+//! Since when this process could take arrivals without a break: its start, or the end of a time in which it did not run or could not
+//! trust its clock. Both clocks are looked at twice a second, and before anything is concluded from a message to ourselves.
 
+use super::shared::Shared;
 use chrono::{DateTime, TimeDelta, Utc};
-use std::time::{Duration, Instant};
+use std::{
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::{Duration, Instant},
+};
 use tokio_util::sync::CancellationToken;
 
 /// Between two looks.
@@ -41,11 +46,53 @@ impl Looks {
     }
 }
 
-/// Looks until it is cancelled, and logs what it notices.
-pub async fn run(cancel: CancellationToken) {
-    let mut looks = Looks::default();
+/// Since when this process could take arrivals without a break.
+#[derive(Debug)]
+pub struct Presence(Mutex<State>);
+
+#[derive(Debug)]
+struct State {
+    looks: Looks,
+    since: DateTime<Utc>,
+}
+
+impl Presence {
+    /// Since now.
+    pub fn new(now: DateTime<Utc>) -> Self {
+        Self(Mutex::new(State { looks: Looks::default(), since: now }))
+    }
+
+    /// Takes a look at the clocks. Whatever it notices is a break that ends now, and is logged.
+    pub fn look(&self, wall: DateTime<Utc>, monotonic: Instant) {
+        let mut state = self.state();
+        let noticed = state.looks.look(wall, monotonic);
+        if noticed.is_some() {
+            state.since = wall;
+        }
+        drop(state);
+        tell(noticed);
+    }
+
+    /// Nothing is certain of the time before now: something that arrived can't be remembered.
+    pub fn unsure(&self, now: DateTime<Utc>) {
+        self.state().since = now;
+    }
+
+    /// The end of the newest break.
+    pub fn since(&self) -> DateTime<Utc> {
+        self.state().since
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        // Nothing panics while it is held.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Looks until it is cancelled.
+pub async fn run(shared: Arc<Shared>, cancel: CancellationToken) {
     while !cancel.is_cancelled() {
-        tell(looks.look(Utc::now(), Instant::now()));
+        shared.presence.look(Utc::now(), Instant::now());
         tokio::select! {
             () = cancel.cancelled() => return,
             () = tokio::time::sleep(EVERY) => {}
@@ -99,6 +146,19 @@ mod tests {
     fn thirteen_seconds_of_standing_still_are_noticed() {
         let pause = Duration::from_secs(13);
         assert_eq!(noticed(TimeDelta::zero(), pause), [None, None, Some(Noticed::Stalled(pause)), None]);
+    }
+
+    #[test]
+    fn a_break_ends_when_it_is_noticed() {
+        let (wall, monotonic) = (DateTime::from_timestamp(1_790_000_000, 0).unwrap(), Instant::now());
+        let presence = Presence::new(wall);
+        let after = |seconds: i64| {
+            let went_by = TimeDelta::seconds(seconds);
+            presence.look(wall + went_by, monotonic + went_by.to_std().unwrap());
+            presence.since() - wall
+        };
+        assert_eq!([0, 1, 2].map(after), [TimeDelta::zero(); 3]);
+        assert_eq!([15, 16].map(after), [TimeDelta::seconds(15); 2], "it stood still for 13 seconds");
     }
 
     proptest! {

@@ -1,49 +1,65 @@
 //! The prover: sends messages to ourselves by the way that canaries take. Without one that arrived, a missing receipt proves nothing.
 
-use super::{shared::Shared, snapshot::Observer};
+use super::{adapters::Sink, shared::Shared, snapshot::Observer};
 use crate::catalog::labels::LoopName;
 use chrono::{TimeDelta, Utc};
-use std::{collections::HashMap, sync::Arc, time::Duration};
-use tokio::{task::JoinSet, time::Instant};
+use futures_util::stream::{FuturesUnordered, StreamExt};
+use std::{
+    collections::{HashMap, HashSet},
+    sync::Arc,
+    time::Duration,
+};
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 /// Limit on sending one message to ourselves.
 const LIMIT: Duration = Duration::from_secs(10);
 
-/// Runs until it is cancelled. Each receiver keeps its own time.
+/// Runs until it is cancelled. Each receiver keeps its own time, and none waits for another one's message.
 pub async fn run(shared: Arc<Shared>, cancel: CancellationToken) {
     let mut next: HashMap<String, Instant> = HashMap::new();
+    let mut failing: HashSet<String> = HashSet::new();
+    let mut sending = FuturesUnordered::new();
+    let mut under_way: HashSet<String> = HashSet::new();
     while !cancel.is_cancelled() {
         let active = shared.active.load_full();
         next.retain(|name, _| active.adapters.sinks.contains_key(name));
-        let mut sending = JoinSet::new();
+        failing.retain(|name| active.adapters.sinks.contains_key(name));
         for (name, sink) in &active.adapters.sinks {
-            if next.get(name).is_some_and(|at| *at > Instant::now()) {
+            if under_way.contains(name) || next.get(name).is_some_and(|at| *at > Instant::now()) {
                 continue;
             }
             next.insert(name.clone(), Instant::now() + sink.prove_every());
-            let (shared, name, sink) = (Arc::clone(&shared), name.clone(), Arc::clone(sink));
-            sending.spawn(async move {
-                let sent = tokio::time::timeout(LIMIT, sink.prove()).await;
-                let result = sent.unwrap_or_else(|_| Err("no answer within 10s".to_owned()));
-                if let Err(reason) = &result {
-                    shared.observed(&Observer::Receiver(name.clone()), Err(reason), Utc::now());
-                }
-                result.is_ok()
-            });
-        }
-        let mut all = true;
-        while let Some(done) = sending.join_next().await {
-            all &= matches!(done, Ok(true));
+            under_way.insert(name.clone());
+            sending.push(send(Arc::clone(&shared), name.clone(), Arc::clone(sink)));
         }
         expire(&shared, &next);
-        shared.loops.ended(LoopName::Prover, all, Utc::now());
-        let wait = next.values().min().map_or(Duration::from_secs(1), |at| at.duration_since(Instant::now()));
+        shared.loops.ended(LoopName::Prover, failing.is_empty(), Utc::now());
+        let due = next.iter().filter(|(name, _)| !under_way.contains(*name)).map(|(_, at)| *at).min();
+        let wait = due.map_or(Duration::from_secs(1), |at| at.duration_since(Instant::now()));
         tokio::select! {
             () = cancel.cancelled() => return,
             () = tokio::time::sleep(wait.clamp(Duration::from_millis(100), Duration::from_secs(5))) => {}
+            Some((name, has_failed)) = sending.next(), if !sending.is_empty() => {
+                under_way.remove(&name);
+                if has_failed {
+                    failing.insert(name);
+                } else {
+                    failing.remove(&name);
+                }
+            }
         }
     }
+}
+
+/// Sends one message, and says whether that failed.
+async fn send(shared: Arc<Shared>, name: String, sink: Arc<dyn Sink>) -> (String, bool) {
+    let sent = tokio::time::timeout(LIMIT, sink.prove()).await;
+    let result = sent.unwrap_or_else(|_| Err("no answer within 10s".to_owned()));
+    if let Err(reason) = &result {
+        shared.observed(&Observer::Receiver(name.clone()), Err(reason), Utc::now());
+    }
+    (name, result.is_err())
 }
 
 /// A message that was sent well and never arrived leaves its receiver down after three intervals.

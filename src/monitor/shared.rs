@@ -6,6 +6,7 @@ use super::{
     evidence::Book,
     flow::FlowReport,
     loops::Loops,
+    presence::Presence,
     snapshot::{Configuration, Observer, SnapshotCell},
 };
 use crate::{
@@ -46,6 +47,8 @@ pub struct Shared {
     pub store_up: AtomicBool,
     /// What is known of the configuration in force.
     pub configuration: ArcSwap<Configuration>,
+    /// Since when this process could take arrivals without a break.
+    pub presence: Presence,
     /// Wakes the follower: something arrived, or a submission ended.
     pub follow: Notify,
     evidence: Mutex<Book>,
@@ -90,6 +93,7 @@ impl Shared {
             snapshot: Arc::default(),
             store_up: AtomicBool::new(false),
             configuration: ArcSwap::from_pointee(configuration),
+            presence: Presence::new(Utc::now()),
             follow: Notify::new(),
             evidence: Mutex::default(),
             observers: Mutex::default(),

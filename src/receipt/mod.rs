@@ -1,7 +1,7 @@
 //! How a canary is received: tokens, sinks, and the check of what arrived.
 
 use crate::domain::{
-    evidence::Receipt,
+    evidence::{ArrivalRefusal, Receipt},
     route::{CanaryId, RouteName},
 };
 use async_trait::async_trait;
@@ -51,6 +51,10 @@ pub trait Keeper: Send + Sync {
     /// It may be called before the submission has its answer, and it is not stopped when the sender hangs up.
     async fn arrived(&self, arrival: Arrival) -> Admission;
 
-    /// Writes down that a message to ourselves arrived at this receiver: something could have arrived then.
+    /// Remembers that a canary arrived, by its genuine token, and was refused by us. It waits for nothing.
+    fn refused(&self, canary_id: CanaryId, at: DateTime<Utc>, reason: ArrivalRefusal);
+
+    /// Writes down that a message to ourselves arrived at this receiver: something could have arrived then. What was refused before is
+    /// written down before it.
     async fn proved(&self, receiver: &str, at: DateTime<Utc>);
 }

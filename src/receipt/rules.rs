@@ -12,7 +12,7 @@ use super::{
 use crate::{
     config::receipt::{RouteReceipt, TokenIn, WebhookReceiver as Settings},
     domain::{
-        evidence::Receipt,
+        evidence::{ArrivalRefusal, Receipt},
         route::{CanaryId, RouteName},
         traceparent::{carries, trace_id},
     },
@@ -195,6 +195,27 @@ impl Rules {
             Purpose::SelfReceipt => self.self_receipt(token),
         });
         judged.unwrap_or_else(Judgement::Refused)
+    }
+
+    /// The canary that a refused request was about, and why we refused it, where its token is genuine and the refusal hides something
+    /// of that canary. What can't be tried without the body counts as unproven.
+    pub fn refused_canary(
+        &self,
+        result: ArrivalResult,
+        token_of_path: Option<Verified>,
+        message: &Message<'_>,
+        now: DateTime<Utc>,
+    ) -> Option<(CanaryId, ArrivalRefusal)> {
+        let reason = match result {
+            ArrivalResult::WrongRoute => ArrivalRefusal::WrongRoute,
+            ArrivalResult::TooLarge => ArrivalRefusal::TooLarge,
+            ArrivalResult::BadSender => ArrivalRefusal::Unproven,
+            _ => return None,
+        };
+        let token = token_of_path.map_or_else(|| self.token_of_message(message, now), Ok).ok()?;
+        let proven = self.sender.accepts(message, now);
+        (token.purpose == Purpose::Canary)
+            .then_some((token.canary_id, if proven { reason } else { ArrivalRefusal::Unproven }))
     }
 
     fn token_of_message(&self, message: &Message<'_>, now: DateTime<Utc>) -> Result<Verified, ArrivalResult> {

@@ -6,7 +6,10 @@ use super::{
     row::{instant, int, micros, text},
     statement::{execute, fetch, values},
 };
-use crate::domain::route::RouteName;
+use crate::domain::{
+    route::RouteName,
+    watch::{Mark, MarkKind},
+};
 use chrono::{DateTime, TimeDelta, Utc};
 use sqlx::{AnyConnection, any::AnyRow};
 use uuid::Uuid;
@@ -20,7 +23,11 @@ const PROOFS_AHEAD: TimeDelta = TimeDelta::minutes(1);
 
 /// `sink_proof` asks so.
 pub(super) const SINK_PROOF: &str =
-    "SELECT MIN(at) FROM sink_proof WHERE receiver = $1 AND at >= $2 AND at <= $3";
+    "SELECT MIN(at) FROM sink_proof WHERE receiver = $1 AND at >= $2 AND at <= $3 AND opened = 0";
+
+/// `sink_marks` asks so.
+pub(super) const SINK_MARKS: &str =
+    "SELECT at, opened FROM sink_proof WHERE receiver = $1 AND at >= $2 AND at <= $3 ORDER BY at";
 
 /// `pauses` asks so.
 pub(super) const PAUSES: &str =
@@ -76,6 +83,11 @@ pub(super) async fn note(conn: &mut AnyConnection, operation: &Operation) -> Res
     execute(conn, text, values).await.map(drop)
 }
 
+pub(super) fn mark_of(row: &AnyRow) -> Result<Mark, Fault> {
+    let kind = if int(row, 1)? == 0 { MarkKind::Proof } else { MarkKind::Opened };
+    Ok(Mark { at: instant(int(row, 0)?)?, kind })
+}
+
 pub(super) fn operation_of(row: &AnyRow) -> Result<Operation, Fault> {
     Ok(Operation { at: instant(int(row, 0)?)?, who: text(row, 1)?, what: text(row, 2)?, on: text(row, 3)? })
 }
@@ -84,9 +96,12 @@ pub(super) async fn prove_sink(
     conn: &mut AnyConnection,
     receiver: &str,
     at: DateTime<Utc>,
+    opened: Option<DateTime<Utc>>,
 ) -> Result<(), Fault> {
-    let text = "INSERT INTO sink_proof (receiver, at) VALUES ($1, $2) ON CONFLICT (receiver, at) DO NOTHING";
-    execute(conn, text, values![receiver, micros(at)]).await?;
+    let text = "INSERT INTO sink_proof (receiver, at, opened) VALUES ($1, $2, $3) ON CONFLICT (receiver, at) DO NOTHING";
+    for (at, is_opened) in opened.map(|opened| (opened, 1i64)).into_iter().chain([(at, 0)]) {
+        execute(conn, text, values![receiver, micros(at), is_opened]).await?;
+    }
     let text = "DELETE FROM sink_proof WHERE receiver = $1 AND (at < $2 OR at > $3)";
     execute(conn, text, values![receiver, micros(at - PROOFS_KEPT), micros(at + PROOFS_AHEAD)])
         .await

@@ -1,7 +1,7 @@
 //! The monitor's own durable state: canaries with their events, sums by minute and hour, caps, pauses, proofs.
 //!
-//! One trait, one set of statements, two databases. Every call is one transaction. Times are kept to the microsecond, those in
-//! events whole. Why it is made so: docs/adr/0006-store.md; what it holds: docs/data.md.
+//! One trait, one set of statements, two databases. Every call is one transaction. Times are kept to the microsecond, those in events whole.
+//! Why it is made so: docs/adr/0006-store.md; what it holds: docs/data.md.
 
 mod append;
 mod change;
@@ -34,6 +34,7 @@ use crate::domain::{
     following::Stopped,
     route::{CanaryId, Location, NotificationId, RouteName},
     verdict::{Class, Verdict},
+    watch::Mark,
 };
 use async_trait::async_trait;
 use chrono::{DateTime, Utc};
@@ -373,8 +374,21 @@ pub trait Store: FollowerStore {
     /// What operators did, the newest first.
     async fn operations(&self, limit: u32) -> Result<Vec<Operation>, StoreError>;
 
-    /// Writes down that a self-receipt arrived at this receiver. Kept for two days.
-    async fn prove_sink(&self, receiver: &str, at: DateTime<Utc>) -> Result<(), StoreError>;
+    /// Writes down that a self-receipt arrived at this receiver and, where given, since when this process could take arrivals. Kept for two days.
+    async fn prove_sink(
+        &self,
+        receiver: &str,
+        at: DateTime<Utc>,
+        opened: Option<DateTime<Utc>>,
+    ) -> Result<(), StoreError>;
+
+    /// The record of this receiver within [from, until], by time.
+    async fn sink_marks(
+        &self,
+        receiver: &str,
+        from: DateTime<Utc>,
+        until: DateTime<Utc>,
+    ) -> Result<Vec<Mark>, StoreError>;
 
     /// The first self-receipt of this receiver within [from, until].
     async fn sink_proof(

@@ -190,12 +190,13 @@ mod tests {
             (left.into(), "INDEX canary_leased (location=? AND lease_until<?)"),
             (erased.into(), "PRIMARY KEY (notification_id=?)"),
             (control::SINK_PROOF.into(), "PRIMARY KEY (receiver=? AND at>? AND at<?)"),
+            (control::SINK_MARKS.into(), "PRIMARY KEY (receiver=? AND at>? AND at<?)"),
         ];
         for (statement, expected) in ways {
             let way = way(&mut conn, &statement).await;
             assert!(way.contains(expected) && !way.contains("SCAN"), "{statement}: {way}");
         }
-        for sorted in [all(DUE), all(SETTLED_SINCE)] {
+        for sorted in [all(DUE), all(SETTLED_SINCE), control::SINK_MARKS.into()] {
             let way = way(&mut conn, &sorted).await;
             assert!(!way.contains("TEMP B-TREE"), "{sorted}: {way}");
         }

@@ -18,7 +18,7 @@ use std::collections::HashMap;
 
 /// The columns of a plan, in the order of [`plan_values`].
 pub(super) const PLAN: &str = "canary_id, idempotency_key, route, location, kind, slot, planned_at, deadline_ms, settle_ms, \
-                               follow_for_ms, ledger_overlap_ms, expected_end, has_ledger, traceparent, parent";
+                               follow_for_ms, ledger_overlap_ms, expected_end, has_ledger, traceparent, parent, has_sink";
 
 /// The columns of a canary: those of its plan, and what a [`Stored`] has besides.
 pub(super) fn canary_columns() -> String {
@@ -115,6 +115,7 @@ pub(super) fn plan_values(plan: &Plan) -> Vec<Value> {
         i64::from(plan.has_ledger),
         plan.traceparent.as_str(),
         plan.parent.map(|parent| parent.to_string()),
+        i64::from(plan.has_sink),
     ]
 }
 
@@ -139,6 +140,7 @@ fn plan(row: &AnyRow) -> Result<Plan, Fault> {
         has_ledger: int(row, 12)? != 0,
         traceparent: text(row, 13)?,
         parent: maybe_text(row, 14)?.as_deref().map(parse_id).transpose()?,
+        has_sink: int(row, 15)? != 0,
     })
 }
 
@@ -160,9 +162,9 @@ pub(super) async fn stored(conn: &mut AnyConnection, rows: &[AnyRow]) -> Result<
 pub(super) fn stored_one(row: &AnyRow, events: &[Event]) -> Result<Stored, Fault> {
     Ok(Stored {
         canary: Canary::fold(plan(row)?, events),
-        version: int(row, 15)?,
-        next_look: maybe_instant(row, 16)?,
-        erased: int(row, 17)? != 0,
+        version: int(row, 16)?,
+        next_look: maybe_instant(row, 17)?,
+        erased: int(row, 18)? != 0,
     })
 }
 
@@ -188,10 +190,14 @@ pub(super) fn event(body: &str) -> Result<Event, Fault> {
     serde_json::from_str(body).map_err(|error| Fault::corrupt("an event", error))
 }
 
-/// The body of an event, and the fingerprint by which a repeated write of it is known.
+/// The body of an event, and the fingerprint by which a repeated write of it is known. Of arrivals that were refused for one reason
+/// only the first is kept: whoever repeats himself must not fill the store.
 pub(super) fn body(event: &Event) -> Result<(String, i64), Fault> {
     let body = serde_json::to_string(event).map_err(|error| Fault::corrupt("an event", error))?;
-    let digest = Sha256::digest(body.as_bytes());
+    let digest = match event {
+        Event::ArrivalRefused { reason, .. } => Sha256::digest(format!("{} {reason:?}", event.word())),
+        _ => Sha256::digest(body.as_bytes()),
+    };
     let mut first = [0; 8];
     first.copy_from_slice(&digest[..8]);
     Ok((body, i64::from_be_bytes(first)))

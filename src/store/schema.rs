@@ -10,8 +10,11 @@ use chrono::Utc;
 use sqlx::AnyConnection;
 
 /// The steps, in order; the first is number 1.
-const STEPS: [&str; 2] =
-    [include_str!("migrations/0001_first.sql"), include_str!("migrations/0002_follower.sql")];
+const STEPS: [&str; 3] = [
+    include_str!("migrations/0001_first.sql"),
+    include_str!("migrations/0002_follower.sql"),
+    include_str!("migrations/0003_sight.sql"),
+];
 
 /// Names the lock under which PostgreSQL processes bring the schema up to date, one at a time.
 const LOCK: i64 = 0x64_63_73_74_6f_72_65;

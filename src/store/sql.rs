@@ -16,6 +16,7 @@ use crate::domain::{
     disagreement::Disagreement,
     route::{CanaryId, Location, RouteName},
     verdict::{Class, Verdict},
+    watch::Mark,
 };
 use async_trait::async_trait;
 use chrono::{DateTime, TimeDelta, Utc};
@@ -240,8 +241,24 @@ impl Store for SqlStore {
         Ok(rows.iter().map(control::operation_of).collect::<Result<_, _>>()?)
     }
 
-    async fn prove_sink(&self, receiver: &str, at: DateTime<Utc>) -> Result<(), StoreError> {
-        transaction!(self, Access::Write, work => control::prove_sink(&mut work, receiver, at).await)
+    async fn prove_sink(
+        &self,
+        receiver: &str,
+        at: DateTime<Utc>,
+        opened: Option<DateTime<Utc>>,
+    ) -> Result<(), StoreError> {
+        transaction!(self, Access::Write, work => control::prove_sink(&mut work, receiver, at, opened).await)
+    }
+
+    async fn sink_marks(
+        &self,
+        receiver: &str,
+        from: DateTime<Utc>,
+        until: DateTime<Utc>,
+    ) -> Result<Vec<Mark>, StoreError> {
+        let values = values![receiver, micros(from), micros(until)];
+        let rows = self.database.query(control::SINK_MARKS, values).await?;
+        Ok(rows.iter().map(control::mark_of).collect::<Result<_, _>>()?)
     }
 
     async fn sink_proof(

@@ -3,7 +3,11 @@
 use crate::support::{Running, eventually, exchange, parse, read_all, request, route, rules, send, settings};
 use chrono::{TimeDelta, Utc};
 use delivery_canary::{
-    domain::{evidence::Content, route::CanaryId, traceparent::traceparent},
+    domain::{
+        evidence::{ArrivalRefusal, Content},
+        route::CanaryId,
+        traceparent::traceparent,
+    },
     receipt::stats::ArrivalResult::{self, *},
 };
 use serde_json::json;
@@ -107,6 +111,11 @@ async fn a_token_of_another_route_or_receiver_does_not_count_here() {
         assert_eq!(running.post(&format!("/{token}"), &[], b"").await, answer(404, WrongRoute));
     }
     assert!(running.keeper.proofs.lock().unwrap().is_empty());
+    assert_eq!(
+        *running.keeper.refused.lock().unwrap(),
+        [(id, ArrivalRefusal::WrongRoute)],
+        "it arrived all the same"
+    );
 }
 
 #[tokio::test]
@@ -144,7 +153,7 @@ async fn other_methods_are_refused_with_the_one_that_is_taken() {
 #[tokio::test]
 async fn a_body_above_the_limit_is_refused_however_it_comes() {
     let running = start();
-    let (_, token) = running.plan("receipts");
+    let (id, token) = running.plan("receipts");
     let path = format!("/{token}");
     assert_eq!(running.post(&path, &[], &[b'x'; 1000]).await, answer(200, Recorded));
     assert_eq!(running.post(&path, &[], &[b'x'; 1001]).await, answer(413, TooLarge));
@@ -156,6 +165,10 @@ async fn a_body_above_the_limit_is_refused_however_it_comes() {
         format!("POST {path} HTTP/1.1\r\nhost: s\r\ntransfer-encoding: chunked\r\n\r\n{chunks}0\r\n\r\n");
     assert_eq!(parse(&exchange(running.addr(), chunked.as_bytes()).await), Some(answer(413, TooLarge)));
     assert_eq!(running.receiver.stats().of(TooLarge), 4);
+    assert_eq!(*running.keeper.refused.lock().unwrap(), [(id, ArrivalRefusal::TooLarge); 4]);
+    let forged = format!("/{}", "a".repeat(token.len()));
+    assert_eq!(running.post(&forged, &[], &[b'x'; 1001]).await, answer(401, Forged));
+    assert_eq!(running.keeper.refused.lock().unwrap().len(), 4, "a token that is not ours says nothing");
     assert_eq!(running.arrivals().len(), 1);
 }
 
@@ -198,10 +211,11 @@ async fn trial_10_a_keeper_that_never_answers_costs_the_sender_only_its_limit() 
     let running =
         Running::start(&settings(json!({ "request_timeout": "300ms" })), vec![rules("receipts", json!({}))]);
     *running.keeper.gate.lock().unwrap() = Some(Arc::new(Semaphore::new(0)));
-    let (_, token) = running.plan("receipts");
+    let (id, token) = running.plan("receipts");
     let answered = exchange(running.addr(), &request("POST", &format!("/{token}"), &[], b"{}")).await;
     assert_eq!(parse(&answered), Some(answer(503, Unavailable)));
     assert!(answered.to_ascii_lowercase().contains("retry-after: "), "{answered}");
+    assert_eq!(*running.keeper.refused.lock().unwrap(), [(id, ArrivalRefusal::Unavailable)]);
     *running.keeper.gate.lock().unwrap() = None;
     assert_eq!(running.post(&format!("/{token}"), &[], b"{}").await, answer(200, Recorded));
 }

@@ -3,6 +3,7 @@
 use crate::support::{Running, rules, settings};
 use base64::{Engine, prelude::BASE64_STANDARD};
 use chrono::{TimeDelta, Utc};
+use delivery_canary::domain::evidence::ArrivalRefusal;
 use hmac::{Hmac, Mac};
 use serde_json::{Value, json};
 use sha2::Sha256;
@@ -29,8 +30,13 @@ fn sign(key: &[u8], id: &str, timestamp: &str, body: &str) -> String {
 async fn a_shared_secret_must_come_once_and_be_one_of_ours() {
     let running =
         start(json!({ "shared_secret": { "header": "X-Key", "secrets": ["sesame-new", "sesame-old"] } }));
-    let (_, token) = running.plan("receipts");
+    let (id, token) = running.plan("receipts");
     let path = format!("/{token}");
+    let large = vec![b'x'; 2_000_000];
+    assert_eq!(running.post(&path, &[], &large).await.0, 413);
+    assert_eq!(running.post(&path, &[("x-key", "sesame-new")], &large).await.0, 413);
+    let refused: Vec<_> = running.keeper.refused.lock().unwrap().drain(..).collect();
+    assert_eq!(refused, [(id, ArrivalRefusal::Unproven), (id, ArrivalRefusal::TooLarge)]);
     for bad in [
         &[][..],
         &[("x-key", "")],
@@ -41,6 +47,7 @@ async fn a_shared_secret_must_come_once_and_be_one_of_ours() {
         assert_eq!(running.post(&path, bad, b"").await, (401, "bad_sender".into()), "{bad:?}");
     }
     assert!(running.arrivals().is_empty());
+    assert_eq!(*running.keeper.refused.lock().unwrap(), [(id, ArrivalRefusal::Unproven); 5]);
     for good in ["sesame-new", "sesame-old"] {
         assert_eq!(running.post(&path, &[("X-KEY", good)], b"").await.0, 200);
     }

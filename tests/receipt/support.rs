@@ -4,7 +4,10 @@ use async_trait::async_trait;
 use chrono::{DateTime, TimeDelta, Utc};
 use delivery_canary::{
     config::receipt::{RouteReceipt, WebhookReceiver as Settings},
-    domain::route::{CanaryId, RouteName},
+    domain::{
+        evidence::ArrivalRefusal,
+        route::{CanaryId, RouteName},
+    },
     receipt::{
         Admission, Arrival, Keeper, rules::RouteRules, stats::ArrivalResult, webhook::WebhookReceiver,
     },
@@ -39,6 +42,7 @@ pub struct Memory {
     pub planned: Mutex<HashMap<CanaryId, RouteName>>,
     pub arrivals: Mutex<Vec<Arrival>>,
     pub proofs: Mutex<Vec<(String, DateTime<Utc>)>>,
+    pub refused: Mutex<Vec<(CanaryId, ArrivalRefusal)>>,
     /// Arrivals that were begun to be written down.
     pub begun: AtomicUsize,
     /// While there is one, each arrival takes a permit of it before it is written down.
@@ -60,6 +64,10 @@ impl Keeper for Memory {
         let again = arrivals.iter().any(|a| a.canary_id == arrival.canary_id);
         arrivals.push(arrival);
         if again { Admission::Duplicate } else { Admission::Recorded }
+    }
+
+    fn refused(&self, canary_id: CanaryId, _at: DateTime<Utc>, reason: ArrivalRefusal) {
+        self.refused.lock().unwrap().push((canary_id, reason));
     }
 
     async fn proved(&self, receiver: &str, at: DateTime<Utc>) {

@@ -43,7 +43,7 @@ async fn a_time_that_lies_ahead_of_now_is_not_shown(place: &mut Place) {
 async fn proofs_of_a_clock_that_ran_ahead_prove_nothing_when_their_time_comes(place: &mut Place) {
     let store = place.open().await;
     for seconds in [0, 3_600, 3_615, 20] {
-        store.prove_sink("hook", at(seconds)).await.expect("writes");
+        store.prove_sink("hook", at(seconds), None).await.expect("writes");
     }
     let proof = async |from, until| store.sink_proof("hook", at(from), at(until)).await.expect("reads");
     assert_eq!(proof(0, 10).await, Some(at(0)));

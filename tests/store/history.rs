@@ -10,8 +10,8 @@ use delivery_canary::{
         canary::{Canary, CanaryKind, Event},
         disagreement::Disagreement,
         evidence::{
-            AmbiguityReason, AttemptFact, Content, LedgerRow, Receipt, RefusalReason, Submission,
-            SubmissionResult,
+            AmbiguityReason, ArrivalRefusal, AttemptFact, Content, LedgerRow, Receipt, RefusalReason,
+            Submission, SubmissionResult,
         },
         following::Stopped,
         outcome::{Cause, Disposition, Outcome},
@@ -75,6 +75,8 @@ pub fn all_events() -> Vec<Event> {
         arrived("1", at(7)),
         Event::Received(malformed),
         Event::SinkProven { at: at(9) },
+        Event::SinkWatched { from: at(1), until: at(9) },
+        Event::ArrivalRefused { at: at(10), reason: ArrivalRefusal::TooLarge },
         Event::Settled(judged(Verdict::Overdue, at(120))),
         Event::Corrected(judged(Verdict::Late, at(180))),
         Event::Disagreed { at: at(181), kind: Disagreement::DuplicateReceipt },
@@ -88,11 +90,11 @@ async fn everything_is_read_back_as_it_was_written(place: &mut Place) {
     let lease = crate::support::lease("one", at(30));
     store.plan(&[wish(wanted.clone(), 9)], &lease).await.expect("plans");
     let events = all_events();
-    append(&*store, wanted.canary_id, events[..9].to_vec(), true).await;
+    append(&*store, wanted.canary_id, events[..11].to_vec(), true).await;
     let last = Decision {
         stopped: Some(Stopped::Provider),
         next_look: Some(at(400)),
-        ..decision(&*store, wanted.canary_id, events[9..].to_vec()).await
+        ..decision(&*store, wanted.canary_id, events[11..].to_vec()).await
     };
     assert_eq!(store.decide(&[last]).await.expect("decides"), [true]);
     drop(store);
@@ -142,6 +144,17 @@ async fn receipts_are_bounded(place: &mut Place) {
     }
     assert_eq!(store.append(&[receipt(99)]).await.expect("appends"), [Appended::Dropped]);
     assert_eq!(place.number("SELECT COUNT(*) FROM event WHERE kind = 'received'").await, 32);
+    for n in 0..40 {
+        let reason = ArrivalRefusal::Unavailable;
+        append(&*store, canary.canary_id, vec![Event::ArrivalRefused { at: at(5 + n), reason }], false).await;
+    }
+    assert_eq!(place.number("SELECT COUNT(*) FROM event WHERE kind = 'arrival_refused'").await, 1);
+    let (stored, _) = store.canary(canary.canary_id).await.expect("reads").expect("the canary is there");
+    assert_eq!(
+        stored.canary.sink.missed_at(),
+        Some(at(5)),
+        "of those that were refused for one reason the first stays"
+    );
     // The bound is on arrivals alone: a verdict still comes.
     settle(&*store, canary.canary_id, Verdict::OnTime, at(120)).await;
 }

@@ -1,6 +1,7 @@
 //! One request from its head to its answer: read, judge, write down, answer.
 
 use super::{body, connections::Seat};
+use crate::domain::evidence::ArrivalRefusal;
 use crate::receipt::{
     Keeper,
     message::Message,
@@ -80,7 +81,7 @@ impl Answerer {
         limits: &Limits,
     ) -> Result<Response<String>, Infallible> {
         seat.asked();
-        let read = Self::read(request, seat, rules, limits).await;
+        let read = self.read(request, seat, rules, limits).await;
         seat.has_read();
         let result = match read {
             Ok(record) => self.write(record, limits.keeper).await,
@@ -94,6 +95,7 @@ impl Answerer {
     }
 
     async fn read(
+        &self,
         request: Request<Incoming>,
         seat: &Seat,
         rules: &Rules,
@@ -109,10 +111,38 @@ impl Answerer {
         let end = seat.since() + limits.whole;
         let bytes = body::read(body, limits.body_bytes, end, by_head.is_ok()).await;
         let token = by_head?;
-        judge(rules, token, &Message::new(&head.headers, &bytes?))
+        let bytes = match bytes {
+            Ok(bytes) => bytes,
+            Err(refused) => {
+                self.remember(rules, refused, token, &Message::new(&head.headers, &[]));
+                return Err(refused);
+            }
+        };
+        let message = Message::new(&head.headers, &bytes);
+        judge(rules, token, &message).inspect_err(|refused| self.remember(rules, *refused, token, &message))
+    }
+
+    /// A genuine canary that we refused has arrived all the same.
+    fn remember(&self, rules: &Rules, result: ArrivalResult, token: Option<Verified>, message: &Message<'_>) {
+        let now = Utc::now();
+        if let Some((canary_id, reason)) = rules.refused_canary(result, token, message, now) {
+            self.keeper.refused(canary_id, now, reason);
+        }
     }
 
     async fn write(&self, record: Record, limit: Duration) -> ArrivalResult {
+        let arrived = match &record {
+            Record::Canary(arrival) => Some((arrival.canary_id, arrival.receipt.at)),
+            Record::Proof { .. } => None,
+        };
+        let result = self.write_down(record, limit).await;
+        if let (Some((canary_id, at)), ArrivalResult::Unavailable) = (arrived, result) {
+            self.keeper.refused(canary_id, at, ArrivalRefusal::Unavailable);
+        }
+        result
+    }
+
+    async fn write_down(&self, record: Record, limit: Duration) -> ArrivalResult {
         let Ok(place) = Arc::clone(&self.places).try_acquire_owned() else {
             self.count(ArrivalResult::Unavailable);
             return ArrivalResult::Unavailable;
