@@ -32,7 +32,7 @@ fn until_settled(place: &Place, kind: &str, verdict: &str, at_least: usize) {
 /// How often a contradiction was found. A kind that was not found has no series; a page that is not there is no answer.
 fn disagreements(place: &Place, kind: &str) -> f64 {
     let labels = [("kind", kind), ("route", "webhook/receipts")];
-    let page = place.scrape().expect("the page answers");
+    let Some(page) = place.scrape() else { return -1.0 };
     page.value("delivery_canary_disagreements", &labels).unwrap_or(0.0)
 }
 
@@ -157,18 +157,22 @@ async fn the_hourly_cap_holds_over_a_restart() {
         .replace("schedule: { every: 1s }", "schedule: { cron: { expression: \"0 0 1 1 *\" } }")
         .replace("hourly_cap: 20000", "hourly_cap: 3");
     fs::write(&place.config, text).unwrap();
+    let serve_for_a_moment = || {
+        let mut monitor = place.serve();
+        until("the monitor to be ready", 30, || match place.probe("/ready") {
+            Some(200) => Ok(()),
+            other => Err(format!("{other:?}")),
+        });
+        monitor.kill();
+    };
+    serve_for_a_moment();
     let send = || place.command(&["canary", "send", "webhook/receipts", "--no-wait"]);
     for _ in 0..2 {
         let sent = send();
         assert!(sent.status.success(), "{sent:?}");
         assert!(String::from_utf8_lossy(&sent.stderr).contains("nobody seems to serve"), "{sent:?}");
     }
-    let mut monitor = place.serve();
-    until("the monitor to be ready", 30, || match place.probe("/ready") {
-        Some(200) => Ok(()),
-        other => Err(format!("{other:?}")),
-    });
-    monitor.kill();
+    serve_for_a_moment();
     assert!(send().status.success());
     let refused = send();
     assert!(

@@ -15,7 +15,11 @@ use crate::store::{
 use async_trait::async_trait;
 use chrono::{DateTime, Utc};
 use sqlx::{AnyConnection, any::AnyRow};
-use std::collections::BTreeSet;
+use std::{collections::BTreeSet, time::Duration};
+
+/// Limit on writing one pass down. A page of history that is all pending is thousands of rows: a shorter limit might never be kept, and
+/// the same page would be read for ever.
+const SAVE_LIMIT: Duration = Duration::from_secs(20);
 
 /// How many units or cells one query gives when a follower is loaded.
 const LOADED_AT_ONCE: usize = 20_000;
@@ -52,7 +56,13 @@ impl FollowerStore for SqlStore {
         now: DateTime<Utc>,
         changes: &FollowerSave,
     ) -> Result<bool, StoreError> {
-        transaction!(self, Access::Write, work => save(&mut work, (ledger, owner), now, changes).await)
+        Database::within(SAVE_LIMIT, async {
+            let mut work = self.database.begin(Access::Write).await?;
+            let result = save(&mut work, (ledger, owner), now, changes).await;
+            self.database.finish(work, result).await
+        })
+        .await
+        .map_err(StoreError::from)
     }
 
     async fn erased(&self) -> Result<BTreeSet<String>, StoreError> {
