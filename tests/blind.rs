@@ -164,7 +164,9 @@ async fn what_was_read_late_because_we_were_stopped_is_not_late() {
         if gone > Duration::from_secs(7) { Ok(()) } else { Err(format!("{gone:?}")) }
     });
     signal(monitor.id(), "CONT");
-    assert_eq!(delivered.join().expect("it ends"), Some(200));
+    // Its own limits may have run out while it stood still: it then asks the sender to come again, and knows that it came.
+    let answered = delivered.join().expect("it ends");
+    assert!(matches!(answered, Some(200 | 503)), "{answered:?}");
     assert_eq!(verdict(&place, &id), "undetermined");
     assert!(place.log().contains("process_stalled"), "{}", place.log());
 }
