@@ -16,6 +16,7 @@ mod mysql;
 mod notes;
 mod position;
 mod postgres;
+mod said;
 pub mod sql;
 mod sqlite;
 mod stats;

@@ -9,6 +9,7 @@ mod claim;
 mod control;
 mod database;
 mod decide;
+mod error;
 mod fault;
 mod file;
 pub mod follower;
@@ -26,6 +27,7 @@ mod sums;
 mod writer;
 
 pub use claim::{Claim, claim, is_served};
+pub use error::StoreError;
 pub use open::open;
 
 use crate::domain::{
@@ -244,28 +246,6 @@ pub enum ErasureTarget {
     Canary(CanaryId),
     /// By the id under which the service accepted it.
     Notification(NotificationId),
-}
-
-/// Why the store could not do it.
-#[derive(Debug, thiserror::Error)]
-pub enum StoreError {
-    /// It can't be reached, or does not answer in time.
-    #[error("the store can't be used now: {0}")]
-    Unavailable(String),
-    /// It can't be opened as it is configured.
-    #[error("the store can't be opened: {0}")]
-    Refused(String),
-    /// It holds something that can't be read back.
-    #[error("the store holds {what} that can't be read: {reason}; was it written by a newer release?")]
-    Corrupt {
-        /// What.
-        what: &'static str,
-        /// Why.
-        reason: String,
-    },
-    /// Its schema is newer than this program, or could not be brought up to date.
-    #[error("the store's schema can't be brought up to date: {0}")]
-    Schema(String),
 }
 
 /// The monitor's own durable state.

@@ -1,6 +1,10 @@
 //! What a failure of the database means for a reading.
 
-use super::super::{LedgerError, binds::Limits};
+use super::super::{
+    LedgerError,
+    binds::Limits,
+    said::{bounded, without_quoted},
+};
 use sqlx::postgres::PgDatabaseError;
 
 /// Why a transaction gave no result.
@@ -61,35 +65,9 @@ pub fn text(error: &sqlx::Error) -> String {
 /// What the database says. Errors of class 22 quote the value that they stumbled over: it is left out.
 fn said(answer: &PgDatabaseError) -> String {
     let message = if answer.code().starts_with("22") {
-        without_quoted(answer.message())
+        without_quoted(answer.message(), '"')
     } else {
         answer.message().to_owned()
     };
     format!("{} (SQLSTATE {})", bounded(&message), answer.code())
-}
-
-fn without_quoted(message: &str) -> String {
-    match (message.find('"'), message.rfind('"')) {
-        (Some(first), Some(last)) if first < last => {
-            format!("{}\"…\"{}", &message[..first], &message[last + 1..])
-        }
-        _ => message.to_owned(),
-    }
-}
-
-fn bounded(message: &str) -> String {
-    let line = message.lines().next().unwrap_or_default();
-    line.chars().take(300).collect()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_quoted_value_is_left_out() {
-        let message = "invalid input syntax for type uuid: \"to \"x\" a@b.example\"";
-        assert_eq!(without_quoted(message), "invalid input syntax for type uuid: \"…\"");
-        assert_eq!(without_quoted("a \" b"), "a \" b");
-    }
 }
