@@ -1,6 +1,13 @@
 //! Whom our TLS clients trust: the system's certificates, else those of Mozilla, and those of a `ca_file` besides.
+//!
+//! * [`probe`]: a connection under this trust that sends no request.
 
-use rustls::{ClientConfig, RootCertStore, crypto::ring};
+pub mod probe;
+
+use rustls::{
+    ClientConfig, RootCertStore,
+    crypto::{CryptoProvider, ring},
+};
 use rustls_pki_types::{CertificateDer, pem, pem::PemObject};
 use std::{
     path::{Path, PathBuf},
@@ -44,6 +51,18 @@ pub enum TrustError {
 /// # Errors
 /// When `ca_file` can't be used; the text says what to do.
 pub fn client_config(ca_file: Option<&Path>) -> Result<ClientConfig, TrustError> {
+    let builder = ClientConfig::builder_with_provider(provider())
+        .with_safe_default_protocol_versions()
+        .map_err(TrustError::Tls)?;
+    Ok(builder.with_root_certificates(roots(ca_file)?).with_no_client_auth())
+}
+
+fn provider() -> Arc<CryptoProvider> {
+    Arc::new(ring::default_provider())
+}
+
+/// The issuers that are trusted.
+fn roots(ca_file: Option<&Path>) -> Result<RootCertStore, TrustError> {
     let mut roots = RootCertStore::empty();
     // Certificates of the system that cannot be read are common and no fault: the others serve.
     roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
@@ -53,10 +72,7 @@ pub fn client_config(ca_file: Option<&Path>) -> Result<ClientConfig, TrustError>
     if let Some(path) = ca_file {
         add_file(&mut roots, path)?;
     }
-    let builder = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
-        .with_safe_default_protocol_versions()
-        .map_err(TrustError::Tls)?;
-    Ok(builder.with_root_certificates(roots).with_no_client_auth())
+    Ok(roots)
 }
 
 fn add_file(roots: &mut RootCertStore, path: &Path) -> Result<(), TrustError> {

@@ -6,17 +6,19 @@ use super::{
     error::BuildError,
     guard::GuardReason,
     prepare::{Prepared, Preparer, Stop},
-    probe::{self, Target},
 };
 use crate::{
     config::acceptance::{HttpAcceptance, Idempotency, Method},
     domain::evidence::{RefusalReason, Submission, SubmissionResult},
-    trust,
+    trust::{
+        self,
+        probe::{Connected, ProbeError, Target},
+    },
 };
 use async_trait::async_trait;
 use chrono::{DateTime, TimeDelta, Utc};
 use std::{
-    sync::Arc,
+    path::PathBuf,
     time::{Duration, Instant},
 };
 
@@ -28,7 +30,7 @@ pub struct HttpSubmitter {
     rules: AnswerRules,
     answer_limit: usize,
     connect_timeout: Duration,
-    tls: Arc<rustls::ClientConfig>,
+    ca_file: Option<PathBuf>,
     target: Target,
     repeats_safely: bool,
     on_stop: OnStop,
@@ -46,7 +48,7 @@ impl HttpSubmitter {
         let mut tls = trust::client_config(config.ca_file.as_deref())?;
         tls.alpn_protocols = vec![b"http/1.1".to_vec()];
         let client = reqwest::Client::builder()
-            .tls_backend_preconfigured(tls.clone())
+            .tls_backend_preconfigured(tls)
             .no_proxy()
             .redirect(reqwest::redirect::Policy::none())
             .retry(reqwest::retry::never())
@@ -72,7 +74,7 @@ impl HttpSubmitter {
             rules,
             answer_limit: config.max_answer_bytes,
             connect_timeout,
-            tls: Arc::new(tls),
+            ca_file: config.ca_file.clone(),
             repeats_safely: config.idempotency != Idempotency::None,
             on_stop,
         })
@@ -136,8 +138,8 @@ impl Submitter for HttpSubmitter {
         self.repeats_safely
     }
 
-    async fn probe(&self) -> Result<(), String> {
-        probe::probe(&self.target, &self.tls, self.connect_timeout).await
+    async fn probe(&self) -> Result<Connected, ProbeError> {
+        trust::probe::probe(&self.target, self.ca_file.as_deref(), self.connect_timeout).await
     }
 }
 

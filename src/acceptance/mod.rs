@@ -4,7 +4,6 @@
 //! * `template`: the request's parts, compiled once.
 //! * `classify`: pure. What an answer means.
 //! * `prepare`: a finished request, or why the guard stops it.
-//! * `probe`: a connection that sends no request.
 //! * [`http`]: the submitter that joins them.
 
 mod classify;
@@ -12,7 +11,6 @@ mod error;
 pub mod guard;
 pub mod http;
 mod prepare;
-mod probe;
 mod rehearsal;
 mod template;
 
@@ -23,6 +21,7 @@ pub use rehearsal::Rehearsal;
 use crate::{
     config::acceptance::Acceptance,
     domain::{canary::Plan, evidence::Submission, route::RouteName},
+    trust::probe::{Connected, ProbeError},
 };
 use async_trait::async_trait;
 use guard::GuardReason;
@@ -55,7 +54,7 @@ pub trait Submitter: Send + Sync {
     fn repeats_safely(&self) -> bool;
 
     /// Connects, TLS included, and sends no request. The error says what to do.
-    async fn probe(&self) -> Result<(), String>;
+    async fn probe(&self) -> Result<Connected, ProbeError>;
 }
 
 /// Called each time the guard stops a request, with its route and why. It must not block.

@@ -4,10 +4,12 @@ use super::{
     Request,
     error::BuildError,
     guard::{Guard, GuardReason},
-    probe::Target,
     template::{RenderError, Templates, Variables},
 };
-use crate::config::acceptance::{HttpAcceptance, Idempotency};
+use crate::{
+    config::acceptance::{HttpAcceptance, Idempotency},
+    trust::probe::Target,
+};
 use chrono::{DateTime, Utc};
 use reqwest::{
     Url,
@@ -132,6 +134,9 @@ impl Preparer {
             host: host.trim_start_matches('[').trim_end_matches(']').to_owned(),
             port: self.origin.port_or_known_default().unwrap_or_default(),
             is_tls: self.origin.scheme() == "https",
+            protocols: &["http/1.1"],
+            address_key: "url",
+            limit_key: Some("connect_timeout"),
         }
     }
 

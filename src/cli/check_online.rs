@@ -5,13 +5,18 @@ use super::{
     wiring,
 };
 use crate::{
-    config::{Config, Loaded, receipt::Receiver},
+    config::{
+        Config, Loaded,
+        receipt::{Receiver, WebhookReceiver},
+    },
     ledger::{self, check::Level},
     monitor::counters::Counters,
+    receipt::reach::{Connected, ProbeError, reach},
     store,
 };
+use chrono::SecondsFormat;
 use std::{sync::Arc, time::Duration};
-use tokio::net::{TcpListener, TcpStream};
+use tokio::net::TcpListener;
 
 /// Limit on one connection.
 const LIMIT: Duration = Duration::from_secs(5);
@@ -46,8 +51,9 @@ pub async fn run(loaded: &Loaded) -> Vec<CheckResult> {
     match wiring::adapters(config, &Arc::<Counters>::default()) {
         Ok(adapters) => {
             for (name, acceptance) in &adapters.acceptances {
-                let probed = acceptance.probe().await.map(|()| "connects; nothing was sent".to_owned());
-                results.push(result(format!("acceptance {name}"), probed, ""));
+                let hint = "renew it: from then on no canary could be submitted";
+                let probed = acceptance.probe().await;
+                results.push(connected(format!("acceptance {name}"), probed, hint));
             }
         }
         Err(error) => results.push(result("adapters".into(), Err(format!("{error:#}")), "")),
@@ -63,7 +69,7 @@ pub async fn run(loaded: &Loaded) -> Vec<CheckResult> {
             status: if is_free { Status::Ok } else { Status::Warn },
             ..result(format!("receiver {name}: listen"), held, hint)
         });
-        results.push(public_address(name, &webhook.public_url, is_free).await);
+        results.push(public_address(name, webhook, is_free).await);
     }
     results
 }
@@ -77,25 +83,40 @@ async fn store(config: &Config) -> CheckResult {
     result("store".into(), tried.await, "")
 }
 
-/// Whether the public address takes connections. While no monitor listens, an ingress may rightly refuse.
-async fn public_address(name: &str, url: &str, is_free: bool) -> CheckResult {
-    let connect = async {
-        let url = reqwest::Url::parse(url).map_err(|error| error.to_string())?;
-        let host = url.host_str().ok_or("it has no host")?.trim_matches(['[', ']']).to_owned();
-        let port = url.port_or_known_default().ok_or("it has no port")?;
-        match tokio::time::timeout(LIMIT, TcpStream::connect((host.as_str(), port))).await {
-            Ok(Ok(_)) => Ok(format!("{host}:{port} takes connections")),
-            Ok(Err(error)) => Err(format!("{host}:{port}: {error}")),
-            Err(_) => Err(format!("{host}:{port}: no connection within 5s")),
-        }
-    };
-    let outcome: Result<String, String> = connect.await;
-    let refused_while_down = outcome.is_err() && is_free;
-    let hint = if refused_while_down {
-        "no monitor listens yet; check again while `serve` runs"
-    } else {
-        "the service must reach this address: look at DNS, the ingress and the firewall"
-    };
-    let checked = result(format!("receiver {name}: public address"), outcome, hint);
-    if refused_while_down { CheckResult { status: Status::Warn, ..checked } } else { checked }
+/// What came of a connection on which nothing was sent. The hint is for a certificate that ends soon; an error has its own.
+fn connected(name: String, probed: Result<Connected, ProbeError>, renew: &str) -> CheckResult {
+    match probed {
+        Ok(Connected { ends_soon: None }) => result(name, Ok("connects; nothing was sent".to_owned()), ""),
+        Ok(Connected { ends_soon: Some(at) }) => CheckResult {
+            name,
+            status: Status::Warn,
+            detail: format!(
+                "connects; its certificate ends on {}",
+                at.to_rfc3339_opts(SecondsFormat::Secs, true)
+            ),
+            hint: Some(renew.to_owned()),
+        },
+        Err(error) => result(name, Err(error.to_string()), ""),
+    }
+}
+
+/// Whether the public address takes connections as the service and our messages to ourselves need it. While no monitor listens
+/// an ingress may rightly refuse; its certificate has to be good all the same.
+async fn public_address(name: &str, webhook: &WebhookReceiver, is_free: bool) -> CheckResult {
+    let probed = reach(webhook, LIMIT).await;
+    let is_unreached = matches!(probed, Err(ProbeError::Unreached(_)));
+    let hint = "renew it: from then on no webhook could come, and messages to ourselves neither";
+    let checked = connected(format!("receiver {name}: public address"), probed, hint);
+    match (is_unreached, is_free) {
+        (true, true) => CheckResult {
+            status: Status::Warn,
+            hint: Some("no monitor listens yet; check again while `serve` runs".into()),
+            ..checked
+        },
+        (true, false) => CheckResult {
+            hint: Some("the service must reach this address: look at DNS, the ingress and the firewall".into()),
+            ..checked
+        },
+        (false, _) => checked,
+    }
 }

@@ -10,6 +10,7 @@ use chrono::{DateTime, Utc};
 pub mod content;
 pub mod message;
 pub mod public_url;
+pub mod reach;
 pub mod rules;
 pub mod self_receipt;
 pub mod sender;

@@ -1,5 +1,6 @@
 //! Certificates of a test's own authority.
 
+use chrono::{Datelike, TimeDelta, Utc};
 use rcgen::{BasicConstraints, CertificateParams, DnType, IsCa, Issuer, KeyPair, date_time_ymd};
 use rustls_pki_types::PrivatePkcs8KeyDer;
 use std::sync::Arc;
@@ -14,6 +15,8 @@ pub struct Authority {
 #[derive(Clone, Copy, Debug)]
 pub enum Validity {
     Now,
+    /// For five days more.
+    Soon,
     Past,
     Future,
 }
@@ -31,13 +34,17 @@ impl Authority {
     /// The TLS side of a server that has a certificate for this name.
     pub fn server(&self, name: &str, validity: Validity) -> Arc<rustls::ServerConfig> {
         let mut params = CertificateParams::new(vec![name.to_owned()]).unwrap();
+        let day = |year| (year, 1, 1);
+        let soon = (Utc::now() + TimeDelta::days(5)).date_naive();
+        let soon = (soon.year(), soon.month() as u8, soon.day() as u8);
         let (from, until) = match validity {
-            Validity::Now => (2020, 2999),
-            Validity::Past => (2010, 2020),
-            Validity::Future => (2900, 2999),
+            Validity::Now => (day(2020), day(2999)),
+            Validity::Soon => (day(2020), soon),
+            Validity::Past => (day(2010), day(2020)),
+            Validity::Future => (day(2900), day(2999)),
         };
-        params.not_before = date_time_ymd(from, 1, 1);
-        params.not_after = date_time_ymd(until, 1, 1);
+        params.not_before = date_time_ymd(from.0, from.1, from.2);
+        params.not_after = date_time_ymd(until.0, until.1, until.2);
         let key = KeyPair::generate().unwrap();
         let certificate = params.signed_by(&key, &self.issuer).unwrap();
         let config =
