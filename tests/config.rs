@@ -67,6 +67,6 @@ fn what_is_missing_is_named_with_its_place() {
     assert_eq!(
         faults.to_string(),
         "config/minimal.yaml:36:11: the environment has no variable `TOKEN_SECRET`\n    \
-         hint: set it, or give a default: `${TOKEN_SECRET:-default}`\n1 fault"
+         hint: set `TOKEN_SECRET` where the program runs, or write `{ file: PATH }` for a secret in a file\n1 fault"
     );
 }

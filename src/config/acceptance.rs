@@ -20,7 +20,7 @@ pub struct HttpAcceptance {
     /// The HTTP method.
     #[serde(default = "post")]
     pub method: Method,
-    /// The address. A template: `{{canary_id}}`, `{{key}}` and the route's variables may stand in it.
+    /// The address that accepts notifications, such as `https://host/v1/notifications`. A template: `{{canary_id}}`, `{{key}}` and the route's variables may stand in it.
     pub url: String,
     /// Headers, by name. Values are templates.
     #[serde(default)]
@@ -117,7 +117,7 @@ impl Default for Accepted {
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct JsonCondition {
-    /// JSON pointer.
+    /// Where to look in the answer, a JSON pointer such as `/error`.
     pub pointer: String,
     /// The value that must stand there; without it, the condition holds when anything but null stands there.
     #[serde(default)]

@@ -12,9 +12,42 @@ pub struct Unresolved {
     /// The scalar it stands in.
     pub mark: Mark,
     /// What is wrong.
-    pub message: String,
-    /// What to do.
-    pub hint: String,
+    pub problem: Problem,
+}
+
+/// What is wrong with a reference.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Problem {
+    /// The environment has no such variable.
+    NotSet(String),
+    /// It is none.
+    NoReference,
+    /// What it came to is too long.
+    TooLong,
+}
+
+impl Problem {
+    /// What to say of it.
+    pub fn message(&self) -> String {
+        match self {
+            Self::NotSet(name) => format!("the environment has no variable `{name}`"),
+            Self::NoReference => "`${` does not start a reference to a variable".into(),
+            Self::TooLong => format!("with its variables this is longer than {MAX_SCALAR} bytes"),
+        }
+    }
+
+    /// What to do. In a secret's place no default is proposed: it would stand in the file, for all who read that.
+    pub fn hint(&self, in_secret: bool) -> String {
+        match self {
+            Self::NotSet(name) if in_secret => {
+                format!("set `{name}` where the program runs, or write `{{ file: PATH }}` for a secret in a file")
+            }
+            Self::NotSet(name) => format!("set it, or give a default: `${{{name}:-default}}`"),
+            Self::NoReference if in_secret => "write `${NAME}`, or `$${` for a literal `${`".into(),
+            Self::NoReference => "write `${NAME}` or `${NAME:-default}`, or `$${` for a literal `${`".into(),
+            Self::TooLong => "shorten the variables' values".into(),
+        }
+    }
 }
 
 /// Puts the variables into every scalar of the tree. What can't be resolved stays as it is written.
@@ -23,11 +56,7 @@ pub fn interpolate(node: &mut Node, env: Environment<'_>, unresolved: &mut Vec<U
         Content::Scalar(scalar) => {
             if let Err(problems) = fill(scalar, env) {
                 let mark = node.mark;
-                unresolved.extend(problems.into_iter().map(|(message, hint)| Unresolved {
-                    mark,
-                    message,
-                    hint,
-                }));
+                unresolved.extend(problems.into_iter().map(|problem| Unresolved { mark, problem }));
             }
         }
         Content::List(items) => items.iter_mut().for_each(|item| interpolate(item, env, unresolved)),
@@ -37,7 +66,7 @@ pub fn interpolate(node: &mut Node, env: Environment<'_>, unresolved: &mut Vec<U
     }
 }
 
-fn fill(scalar: &mut Scalar, env: Environment<'_>) -> Result<(), Vec<(String, String)>> {
+fn fill(scalar: &mut Scalar, env: Environment<'_>) -> Result<(), Vec<Problem>> {
     if !scalar.written.contains("${") {
         return Ok(());
     }
@@ -45,8 +74,7 @@ fn fill(scalar: &mut Scalar, env: Environment<'_>) -> Result<(), Vec<(String, St
     scalar.interpolated = true;
     scalar.text = expand(&scalar.written, env)?;
     if scalar.text.len() > MAX_SCALAR {
-        let message = format!("with its variables this is longer than {MAX_SCALAR} bytes");
-        return Err(vec![(message, "shorten the variables' values".into())]);
+        return Err(vec![Problem::TooLong]);
     }
     Ok(())
 }
@@ -54,8 +82,8 @@ fn fill(scalar: &mut Scalar, env: Environment<'_>) -> Result<(), Vec<(String, St
 /// Expands one text.
 ///
 /// # Errors
-/// All references that can't be resolved, each as a message and a hint.
-pub fn expand(written: &str, env: Environment<'_>) -> Result<String, Vec<(String, String)>> {
+/// All references that can't be resolved.
+pub fn expand(written: &str, env: Environment<'_>) -> Result<String, Vec<Problem>> {
     let (mut out, mut rest, mut problems) = (String::with_capacity(written.len()), written, Vec::new());
     while let Some(start) = rest.find("${") {
         if rest[..start].ends_with('$') {
@@ -73,18 +101,12 @@ pub fn expand(written: &str, env: Environment<'_>) -> Result<String, Vec<(String
                     (Some(value), None) => out.push_str(&value),
                     (Some(value), Some(_)) if !value.is_empty() => out.push_str(&value),
                     (_, Some(default)) => out.push_str(default),
-                    (None, None) => problems.push((
-                        format!("the environment has no variable `{name}`"),
-                        format!("set it, or give a default: `${{{name}:-default}}`"),
-                    )),
+                    (None, None) => problems.push(Problem::NotSet(name.to_owned())),
                 }
                 rest = &inside[length..];
             }
             None => {
-                problems.push((
-                    "`${` does not start a reference to a variable".into(),
-                    "write `${NAME}` or `${NAME:-default}`, or `$${` for a literal `${`".into(),
-                ));
+                problems.push(Problem::NoReference);
                 rest = inside;
             }
         }
@@ -135,6 +157,16 @@ mod tests {
         assert_eq!(of("$${A} $$ $1 ${TRICK}"), Ok("${A} $$ $1 x: ${A}\n- y".into()));
         assert_eq!(of("${NONE} ${A} ${} ${1} ${A"), Err(4));
         assert_eq!(of("é${A}é"), Ok("éoneé".into()));
+    }
+
+    #[test]
+    fn for_a_secret_no_default_is_proposed() {
+        for problem in [Problem::NotSet("TOKEN".into()), Problem::NoReference] {
+            assert!(problem.hint(false).contains(":-default}"), "{problem:?}");
+            assert!(!problem.hint(true).contains(":-"), "{problem:?}");
+        }
+        let hint = Problem::NotSet("TOKEN".into()).hint(true);
+        assert!(hint.contains("set `TOKEN`") && hint.contains("{ file: PATH }"), "{hint}");
     }
 
     #[test]

@@ -17,9 +17,10 @@ use std::{collections::BTreeMap, path::PathBuf};
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Ledger {
-    /// The database.
+    /// The database, read by a role that can't write, as in `database: { postgres: { url: "${LEDGER_URL}" } }`; or `mysql`, or `sqlite`.
     pub database: LedgerDatabase,
-    /// Finds canaries by notification id or idempotency key: the canary's truth.
+    /// Finds canaries by notification id or idempotency key: the canary's truth, as in `lookup: { sql: ..., columns: { ... } }`.
+    /// docs/ledger.md has queries for the usual tables.
     pub lookup: LookupQuery,
     /// Everybody's pending notifications.
     #[serde(default)]
@@ -48,7 +49,7 @@ pub struct Ledger {
     /// Most pending notifications that are followed in memory. Above it the pending query alone speaks, and the monitor says so.
     #[serde(default = "pending_limit")]
     pub max_pending: u32,
-    /// What the ledger's own words mean. A word that isn't here is `unknown`.
+    /// What the ledger's own words mean, as in `statuses: { sent: delivered, bounced: rejected_recipient }`. A word that isn't here is `unknown`.
     pub statuses: BTreeMap<String, Meaning>,
     /// How old a reading may be before the ledger counts as unobserved. It covers replica lag and late commits.
     #[serde(default = "one_minute")]
@@ -83,7 +84,7 @@ pub enum LedgerDatabase {
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct PostgresLedger {
-    /// The URL.
+    /// Where the database is, with a role that can only read, such as `postgres://canary:${PASSWORD}@host/db`.
     pub url: Secret,
     /// Most connections, one or two.
     #[serde(default = "two")]
@@ -94,7 +95,7 @@ pub struct PostgresLedger {
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct MysqlLedger {
-    /// The URL.
+    /// Where the database is, with a role that can only read, such as `mysql://canary:${PASSWORD}@host/db`.
     pub url: Secret,
     /// Most connections, one or two.
     #[serde(default = "two")]
@@ -105,7 +106,7 @@ pub struct MysqlLedger {
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct SqliteLedger {
-    /// The file.
+    /// The file, such as `/var/lib/service/ledger.db`. It is opened read-only.
     pub path: PathBuf,
 }
 
@@ -116,9 +117,9 @@ pub struct SqliteLedger {
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct LookupQuery {
-    /// The SQL, with its named parameters.
+    /// The SQL, with its named parameters, such as `select id, status from notifications where id = any(:ids) limit :limit`.
     pub sql: String,
-    /// Which column of the result is what.
+    /// Which column of the result is what, as in `columns: { notification_id: id, status: status }`.
     pub columns: LookupColumns,
 }
 
@@ -126,7 +127,7 @@ pub struct LookupQuery {
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct LookupColumns {
-    /// The notification id.
+    /// The column with the notification id, as in `notification_id: id`.
     pub notification_id: Column,
     /// The idempotency key, where the ledger has it. Without it an ambiguous acceptance without an id can't be resolved by the ledger.
     #[serde(default)]
@@ -169,11 +170,11 @@ pub struct LookupColumns {
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct PendingQuery {
-    /// The SQL, with its named parameters.
+    /// The SQL, with its named parameters, such as `select route, accepted_at from notifications where is_pending limit :limit`.
     pub sql: String,
-    /// Which column of the result is what.
+    /// Which column of the result is what, as in `columns: { route: route, accepted_at: accepted_at }`.
     pub columns: PendingColumns,
-    /// From the values of the `route` column to the configured routes; a value that isn't here is `other`. `*` takes all the rest.
+    /// From the values of the `route` column to the configured routes, as in `routes: { receipts: email/receipts }`; a value that isn't here is `other`. `*` takes all the rest.
     pub routes: BTreeMap<String, String>,
 }
 
@@ -184,7 +185,7 @@ pub struct PendingColumns {
     /// The service's word for the route.
     #[serde(default)]
     pub route: Option<Column>,
-    /// When the notification was accepted.
+    /// The column that says when the notification was accepted, as in `accepted_at: created_at`.
     pub accepted_at: Column,
     /// When it is to go out at the earliest, where it was delayed.
     #[serde(default)]
@@ -221,9 +222,9 @@ impl Column {
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct TypedColumn {
-    /// The name in the result.
+    /// The column's name in the result, as in `{ name: created_at, time: naive_utc }`.
     pub name: String,
-    /// How a time is written.
+    /// How its times are written, as in `{ name: created_at, time: naive_utc }`.
     pub time: TimeForm,
     /// The zone of a naive local time (IANA name).
     #[serde(default)]

@@ -4,7 +4,7 @@ use super::{
     Config, Fault, Faults,
     acceptance::Acceptance,
     draft,
-    interpolate::{Environment, interpolate},
+    interpolate::{Environment, Unresolved, interpolate},
     ledger::LedgerDatabase,
     model::StoreConfig,
     receipt::Receiver,
@@ -141,9 +141,6 @@ fn resolve(
     let mut root = root?;
     let mut unresolved = Vec::new();
     interpolate(&mut root, env, &mut unresolved);
-    for problem in unresolved {
-        report.fault_at(problem.mark, problem.message, None, problem.hint);
-    }
     let shape = match shape::root() {
         Ok(shape) => shape,
         Err(error) => {
@@ -158,9 +155,13 @@ fn resolve(
         files.insert(file.clone(), digest(&content));
         secret(&file, content)
     };
-    let mut walker = Walker { report, read_secret: &mut secrets, unsound: BTreeSet::new() };
+    let mut walker =
+        Walker { report, read_secret: &mut secrets, unsound: BTreeSet::new(), secrets: BTreeSet::new() };
     let mut value = walker.walk(shape, &root);
-    let unsound = walker.unsound;
+    let Walker { unsound, secrets, .. } = walker;
+    for Unresolved { mark, problem } in unresolved {
+        report.fault_at(mark, problem.message(), None, problem.hint(secrets.contains(&mark)));
+    }
     if let (Some(location), Some(map)) = (location, value.as_object_mut()) {
         map.insert("location".into(), location.into());
     }

@@ -29,7 +29,8 @@ pub struct Config {
     /// The monitor's own listeners.
     #[serde(default)]
     pub listeners: Listeners,
-    /// The monitor's own durable state.
+    /// The monitor's own durable state: a file for one process, as in `store: { sqlite: { path: canary.sqlite } }`, or a PostgreSQL database
+    /// for several.
     pub store: StoreConfig,
     /// How long things are kept.
     #[serde(default)]
@@ -37,7 +38,8 @@ pub struct Config {
     /// Logging.
     #[serde(default)]
     pub log: Log,
-    /// Acceptance APIs, by name.
+    /// Acceptance APIs, by name: how a canary is submitted, as in `acceptances: { service: { http: { url: https://host/v1/notifications } } }`.
+    /// Routes refer to them by the name.
     pub acceptances: BTreeMap<String, Acceptance>,
     /// Sinks, by name.
     #[serde(default)]
@@ -45,7 +47,8 @@ pub struct Config {
     /// Ledgers, by name.
     #[serde(default)]
     pub ledgers: BTreeMap<String, Ledger>,
-    /// The routes.
+    /// The routes that are measured, a list, as in `routes: [{ channel: webhook, name: receipts, ... }]`. Each has at least `channel`, `name`,
+    /// `schedule`, `deadline`, `acceptance`, `recipients`, `receipt` and `hourly_cap`; `config/minimal.yaml` has one.
     pub routes: Vec<Route>,
     /// Planned work: measuring goes on, pages are muted.
     #[serde(default)]
@@ -90,7 +93,7 @@ pub enum StoreConfig {
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct SqliteStore {
-    /// The file. It is made when it isn't there; its folder must be. While a process serves it holds a lock beside it, `.serving`; a second one is refused.
+    /// The file, such as `canary.sqlite`. It is made when it isn't there; its folder must be. While a process serves it holds a lock beside it, `.serving`; a second one is refused.
     pub path: PathBuf,
 }
 
@@ -98,7 +101,7 @@ pub struct SqliteStore {
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct PostgresStore {
-    /// The URL, such as `postgres://canary:${PASSWORD}@host/db`.
+    /// Where the database is, with the role that owns the monitor's tables, such as `postgres://canary:${PASSWORD}@host/db`.
     pub url: Secret,
     /// Most connections.
     #[serde(default = "four")]
@@ -166,16 +169,16 @@ pub enum LogFormat {
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Route {
-    /// The channel.
+    /// By what the notifications go, as in `channel: email`: one of `email`, `sms`, `webhook`, `push`. With the name it names the route.
     pub channel: Channel,
-    /// The name: lower case letters, digits and hyphens, at most 40. With the channel it names the route: `email/receipts`.
+    /// The name, such as `receipts`: lower case letters, digits and hyphens, at most 40. With the channel it names the route: `email/receipts`.
     pub name: String,
     /// The provider behind it, for people who are paged.
     #[serde(default)]
     pub provider: Option<String>,
-    /// When canaries go out.
+    /// When canaries go out, as in `schedule: { every: 5m }` or `schedule: { cron: { expression: "*/5 * * * *" } }`.
     pub schedule: ScheduleConfig,
-    /// How long after acceptance a canary must have arrived.
+    /// How long after acceptance a canary must have arrived, such as `60s`: what the service promises. What comes later is `late`.
     pub deadline: Span,
     /// How long after the deadline the verdict waits for evidence that is under way.
     #[serde(default = "one_minute")]
@@ -186,12 +189,13 @@ pub struct Route {
     /// The share of notifications that must arrive in time, in per cent, such as 99.9.
     #[serde(default = "three_nines")]
     pub objective_percent: f64,
-    /// The acceptance API, by name.
+    /// The acceptance API by which its canaries are submitted: a name of `acceptances`, such as `service`.
     pub acceptance: String,
     /// Further variables of the acceptance's templates, by name.
     #[serde(default)]
     pub variables: BTreeMap<String, String>,
-    /// The non-customer recipients: the allow-list. The first is the `{{recipient}}` of every canary.
+    /// The non-customer recipients, as in `recipients: [canary@example.com]`: the allow-list of what a request may name. The first is the
+    /// `{{recipient}}` of every canary.
     pub recipients: Vec<String>,
     /// Where canaries arrive.
     #[serde(default)]
@@ -199,7 +203,8 @@ pub struct Route {
     /// The ledger, by name.
     #[serde(default)]
     pub ledger: Option<String>,
-    /// Most canaries an hour, of all kinds together, over restarts and replicas of a location.
+    /// Most canaries an hour, of all kinds together, over restarts and replicas of a location, such as `80`: what stops a runaway. `check` says
+    /// how many the route can need.
     pub hourly_cap: u32,
     /// The end that is expected of a canary.
     #[serde(default)]
@@ -247,7 +252,7 @@ pub enum ScheduleConfig {
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct CronConfig {
-    /// Five fields, as Kubernetes reads them, or `@hourly` and its kin.
+    /// Minute, hour, day, month and weekday, as Kubernetes reads them, such as `"*/5 * * * *"`; or `@hourly` and its kin.
     pub expression: String,
     /// The IANA zone.
     #[serde(default = "utc")]
@@ -317,9 +322,9 @@ pub struct Controls {
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ControlArm {
-    /// The acceptance by which it is submitted, by name.
+    /// The acceptance by which it is submitted past the service: a name of `acceptances`, such as `provider`.
     pub acceptance: String,
-    /// When.
+    /// When it is sent, as in `schedule: { every: 15m }`.
     pub schedule: ScheduleConfig,
 }
 
@@ -341,14 +346,14 @@ pub struct MaintenanceWindow {
     /// The routes, by full name; empty: all.
     #[serde(default)]
     pub routes: Vec<String>,
-    /// Who answers for it.
+    /// Who answers for it, such as `payments`: it is shown with what is muted.
     pub owner: String,
-    /// Why.
+    /// Why, such as `moving the mail server`: it is shown with what is muted.
     pub reason: String,
     /// From when (RFC 3339); absent: at once.
     #[serde(default)]
     pub from: Option<DateTime<Utc>>,
-    /// Until when (RFC 3339). It can't be left out.
+    /// Until when, such as `2026-12-31T22:00:00Z` (RFC 3339). It can't be left out: what is muted without an end is forgotten.
     pub until: DateTime<Utc>,
 }
 

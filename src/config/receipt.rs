@@ -17,13 +17,13 @@ pub enum Receiver {
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct WebhookReceiver {
-    /// The address it listens on.
+    /// The address it listens on, such as `0.0.0.0:9466`: a port of its own.
     #[schemars(extend("format" = "socket-address"))]
     pub listen: SocketAddr,
-    /// The address by which the service reaches it. `{{callback_url}}` in a request body is this, plus the token.
+    /// The address by which the service reaches it, such as `https://canary.example.com/receipts`. `{{callback_url}}` in a request body is this, plus the token.
     /// Signed messages that we send to ourselves go through it too: while none arrives, a missing receipt proves nothing.
     pub public_url: String,
-    /// Secrets that sign tokens. The first signs; all verify, so that they can rotate with an overlap. At least 16 bytes each.
+    /// Secrets that sign tokens, as in `token_secrets: ["${TOKEN_SECRET}"]`. The first signs; all verify, so that they can rotate with an overlap. At least 16 bytes each.
     pub token_secrets: Vec<Secret>,
     /// How the sender proves itself, where it can.
     #[serde(default)]
@@ -65,9 +65,9 @@ pub enum Sender {
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct SharedSecret {
-    /// The header's name.
+    /// The header that carries it, such as `X-Webhook-Secret`.
     pub header: String,
-    /// The secrets of which one must match.
+    /// The secrets of which one must match, as in `secrets: ["${WEBHOOK_SECRET}"]`.
     pub secrets: Vec<Secret>,
 }
 
@@ -75,7 +75,7 @@ pub struct SharedSecret {
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct StandardWebhooks {
-    /// The secrets of which one must have signed (`whsec_...` or base64).
+    /// The secrets of which one must have signed (`whsec_...` or base64), as in `secrets: ["${WEBHOOK_SECRET}"]`.
     pub secrets: Vec<Secret>,
     /// How far the signed timestamp may be from our clock.
     #[serde(default = "five_minutes")]
@@ -86,7 +86,7 @@ pub struct StandardWebhooks {
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct RouteReceipt {
-    /// The receiver, by name.
+    /// The receiver at which its canaries arrive: a name of `receivers`, such as `sink`.
     pub receiver: String,
     /// Where the token stands in what arrives.
     #[serde(default)]
@@ -136,9 +136,9 @@ pub enum Whole {
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Expectation {
-    /// Its name: lower case letters, digits and hyphens, at most 40.
+    /// Its name, such as `amount`: lower case letters, digits and hyphens, at most 40.
     pub name: String,
-    /// Where to look.
+    /// Where to look, as in `at: { pointer: /text }`, `at: { header: subject }` or `at: { body: whole }`.
     pub at: Place,
     /// A regular expression that must match.
     #[serde(default)]

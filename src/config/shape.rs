@@ -99,6 +99,15 @@ pub struct Field {
 }
 
 impl Shape {
+    /// Whether a secret is what stands here.
+    pub fn is_secret(&self) -> bool {
+        match self {
+            Self::Secret => true,
+            Self::Optional(inner) => inner.is_secret(),
+            _ => false,
+        }
+    }
+
     /// Whether a secret may stand here or below.
     pub fn holds_secret(&self) -> bool {
         match self {
@@ -272,5 +281,33 @@ mod tests {
         let listeners = fields.iter().find(|f| f.name == "listeners").expect("it has listeners");
         let Shape::Record { fields, .. } = &listeners.shape else { panic!("not a record") };
         assert!(fields.iter().all(|f| f.shape == Shape::Text(Form::Socket)));
+    }
+
+    /// All keys below a shape that can't be left out, with what is said when they are missing.
+    fn required(shape: &Shape, found: &mut Vec<(String, String)>) {
+        match shape {
+            Shape::Record { name, fields, .. } => {
+                for field in fields {
+                    if field.required {
+                        found.push((format!("{name}.{}", field.name), field.help.clone()));
+                    }
+                    required(&field.shape, found);
+                }
+            }
+            Shape::Choice { kinds, .. } => kinds.iter().for_each(|kind| required(&kind.shape, found)),
+            Shape::Table(inner) | Shape::TextOr(inner) | Shape::Optional(inner) => required(inner, found),
+            Shape::List { item, .. } => required(item, found),
+            _ => {}
+        }
+    }
+
+    #[test]
+    fn each_key_that_is_missing_is_explained_with_an_example() {
+        let mut found = Vec::new();
+        required(root().unwrap_or_else(|e| panic!("{e}")), &mut found);
+        assert!(found.len() > 40, "{} keys", found.len());
+        for (key, help) in found {
+            assert!(help.contains("such as `") || help.contains("as in `"), "`{key}` has no example: {help}");
+        }
     }
 }

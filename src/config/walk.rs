@@ -24,6 +24,8 @@ pub struct Walker<'a> {
     pub read_secret: ReadSecret<'a>,
     /// The addresses at or below which something is wrong.
     pub unsound: BTreeSet<At>,
+    /// Where secrets stand whose variables could not be resolved.
+    pub secrets: BTreeSet<Mark>,
 }
 
 /// The value, and whether all of it has the right form. Secrets are in it, so it has no `Debug`.
@@ -51,8 +53,13 @@ impl Walker<'_> {
 
     fn shaped(&mut self, shape: &Shape, node: &Node, at: &At) -> Shaped {
         match (shape, &node.content) {
-            // Its missing variable was reported already; of the value nothing is known.
-            (_, Content::Scalar(scalar)) if scalar.is_unresolved() => Shaped(Value::Null, false),
+            // Its missing variable is reported by who put variables in; of the value nothing is known.
+            (_, Content::Scalar(scalar)) if scalar.is_unresolved() => {
+                if shape.is_secret() {
+                    self.secrets.insert(node.mark);
+                }
+                Shaped(Value::Null, false)
+            }
             (Shape::Optional(_), Content::Scalar(scalar)) if value::kind(scalar) == Kind::Null => {
                 Shaped(Value::Null, true)
             }

@@ -13,13 +13,14 @@ use std::collections::BTreeMap;
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct NotificationsQuery {
-    /// The SQL, with its named parameters.
+    /// The SQL, with its named parameters, such as `select id, accepted_at, route from notifications where (accepted_at, id) > (:after_ts,
+    /// :after_id) order by accepted_at, id limit :limit`.
     pub sql: String,
-    /// Which column of the result is what.
+    /// Which column of the result is what, as in `columns: { notification_id: id, accepted_at: accepted_at, route: route }`.
     pub columns: NotificationsColumns,
-    /// What the rows are ordered by.
+    /// What the rows are ordered by, as in `cursor: { at: accepted_at, id: id }`.
     pub cursor: Cursor,
-    /// From the values of the `route` column to the configured routes; a value that isn't here is `other`. `*` takes all the rest.
+    /// From the values of the `route` column to the configured routes, as in `routes: { receipts: email/receipts }`; a value that isn't here is `other`. `*` takes all the rest.
     pub routes: BTreeMap<String, String>,
 }
 
@@ -27,7 +28,7 @@ pub struct NotificationsQuery {
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct NotificationsColumns {
-    /// The notification id.
+    /// The column with the notification id, as in `notification_id: id`.
     pub notification_id: Column,
     /// The idempotency key, where the ledger has it: by it a canary among the customers' rows is recognised.
     #[serde(default)]
@@ -38,7 +39,7 @@ pub struct NotificationsColumns {
     /// The service's word for the route.
     #[serde(default)]
     pub route: Option<Column>,
-    /// When the notification was accepted.
+    /// The column that says when the notification was accepted, as in `accepted_at: created_at`.
     pub accepted_at: Column,
     /// When it is to go out at the earliest, where it was delayed.
     #[serde(default)]
@@ -57,11 +58,12 @@ pub struct NotificationsColumns {
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct AttemptsQuery {
-    /// The SQL, with its named parameters.
+    /// The SQL, with its named parameters, such as `select id, notification_id, status, started_at from attempts where (started_at, id) >
+    /// (:after_ts, :after_id) order by started_at, id limit :limit`.
     pub sql: String,
-    /// Which column of the result is what.
+    /// Which column of the result is what, as in `columns: { attempt_id: id, notification_id: notification_id, status: status, at: started_at }`.
     pub columns: AttemptsColumns,
-    /// What the rows are ordered by.
+    /// What the rows are ordered by, as in `cursor: { at: started_at, id: id }`.
     pub cursor: Cursor,
 }
 
@@ -69,16 +71,16 @@ pub struct AttemptsQuery {
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct AttemptsColumns {
-    /// The attempt's id.
+    /// The column with the attempt's own id, as in `attempt_id: id`.
     pub attempt_id: Column,
-    /// The id of its notification.
+    /// The column with the id of its notification, as in `notification_id: notification_id`.
     pub notification_id: Column,
     /// Its destination, where one notification goes to several.
     #[serde(default)]
     pub destination: Option<Column>,
-    /// Its status.
+    /// The column with its status, a word of `statuses`, as in `status: status`.
     pub status: Column,
-    /// When it started.
+    /// The column that says when it started, as in `at: started_at`.
     pub at: Column,
     /// When the next attempt is planned. Where it is not NULL, an attempt whose status means a rejection or `unknown` is `retryable`.
     #[serde(default)]
@@ -93,7 +95,7 @@ pub struct Cursor {
     /// final when the monitor first saw it longer than `overlap` ago.
     #[serde(default)]
     pub at: Option<Column>,
-    /// An id that no two rows share. It decides between rows of one time.
+    /// The column with an id that no two rows share, as in `id: id`. It decides between rows of one time.
     pub id: Column,
 }
 
@@ -104,11 +106,12 @@ pub struct Cursor {
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct PartitionQuery {
-    /// The SQL, with its named parameters.
+    /// The SQL, with its named parameters, such as `select route, status, count(*) as n from notifications where accepted_at >= :from_ts and
+    /// accepted_at < :until_ts group by route, status`.
     pub sql: String,
-    /// Which column of the result is what.
+    /// Which column of the result is what, as in `columns: { route: route, status: status, count: n }`.
     pub columns: PartitionColumns,
-    /// From the values of the `route` column to the configured routes; a value that isn't here is `other`. `*` takes all the rest.
+    /// From the values of the `route` column to the configured routes, as in `routes: { receipts: email/receipts }`; a value that isn't here is `other`. `*` takes all the rest.
     pub routes: BTreeMap<String, String>,
 }
 
@@ -119,9 +122,9 @@ pub struct PartitionColumns {
     /// The service's word for the route.
     #[serde(default)]
     pub route: Option<Column>,
-    /// The status that says where the notifications stand; NULL for those that nothing was tried for.
+    /// The column with the status that says where the notifications stand, as in `status: status`; NULL for those that nothing was tried for.
     pub status: Column,
-    /// How many there are.
+    /// The column that says how many there are, as in `count: n`.
     pub count: Column,
 }
 

@@ -9,6 +9,7 @@ use crate::config::{
     model::Route,
     near,
     report::{At, Report},
+    scalar::Span,
 };
 use reqwest::header::HeaderValue;
 use serde_json::Value;
@@ -193,6 +194,38 @@ fn idempotency(http: &HttpAcceptance, at: &At, report: &mut Report) {
         let message = format!("{} submissions of one key", http.max_submissions);
         report.fault(&at.key("max_submissions"), message, "write 1 to 10");
     }
+}
+
+/// Warns of an acceptance that may still be submitting when the canary should have arrived long since.
+///
+/// `at` is where the acceptance stands, and where the route does.
+pub(super) fn patience(
+    (name, http): (&str, &HttpAcceptance),
+    (at, route_at): (&At, &At),
+    route: &Route,
+    report: &mut Report,
+) {
+    let repeats = if http.idempotency == Idempotency::None { 1 } else { http.max_submissions };
+    // Each wait is twice the one before.
+    let waits = 2u32.saturating_pow(repeats.saturating_sub(1)).saturating_sub(1);
+    let longest = http.total_timeout.get().saturating_mul(repeats);
+    let longest = longest.saturating_add(http.resubmit_after.get().saturating_mul(waits));
+    if longest <= route.deadline.get().saturating_mul(2) {
+        return;
+    }
+    let keys = ["total_timeout", "max_submissions", "resubmit_after"].map(|key| at.key(key));
+    // It is said where somebody wrote something, not at a default.
+    let place = keys.into_iter().find(|key| report.is_written(key)).unwrap_or_else(|| route_at.key("deadline"));
+    let message = format!(
+        "submitting by `{name}` may take {} ({repeats} times {}, and the waits between them), and the deadline of `{}` is {}",
+        Span(longest),
+        http.total_timeout,
+        route.full_name(),
+        route.deadline
+    );
+    let hint = "a canary that is accepted so late has its verdict long after its slot: lower `total_timeout` or `max_submissions`, or \
+                write a longer `deadline`";
+    report.warn(&place, message, hint);
 }
 
 /// Tries an acceptance with a route's own values. Gives the variables that its templates read.

@@ -1,4 +1,4 @@
-//! Listeners: no two on one port.
+//! Listeners: each on a port that others know, and no two on one.
 
 use crate::config::{
     draft::Draft,
@@ -22,6 +22,11 @@ pub(super) fn check(draft: &Draft, report: &mut Report) {
         }
     }
     for (n, (name, address, at)) in all.iter().enumerate() {
+        if address.port() == 0 {
+            let message = format!("{name} listens on port 0: the system gives it another one at each start");
+            let hint = format!("nobody would find it there; write a port that is known, such as `{}:9464`", host(*address));
+            report.fault(at, message, hint);
+        }
         for (other_name, other, other_at) in &all[..n] {
             if overlap(*address, *other) {
                 // The fault belongs where somebody wrote something, not at a default.
@@ -37,17 +42,24 @@ pub(super) fn check(draft: &Draft, report: &mut Report) {
     }
 }
 
-/// Whether two addresses can't be listened on at a time. Port 0 asks the system for a free one each time.
+/// The host of an address, as it is written before a port.
+fn host(address: SocketAddr) -> String {
+    match address.ip() {
+        IpAddr::V4(ip) => ip.to_string(),
+        IpAddr::V6(ip) => format!("[{ip}]"),
+    }
+}
+
+/// Whether two addresses can't be listened on at a time. Of port 0 there is a free one for each.
 fn overlap(a: SocketAddr, b: SocketAddr) -> bool {
     const ANY_V6: IpAddr = IpAddr::V6(Ipv6Addr::UNSPECIFIED);
-    let (left, right) = (a.ip(), b.ip());
-    a.port() == b.port()
-        && a.port() != 0
-        && (left == right
-            // `[::]` takes the port of both families.
-            || left == ANY_V6
-            || right == ANY_V6
-            || ((left.is_unspecified() || right.is_unspecified()) && left.is_ipv4() == right.is_ipv4()))
+    // `::ffff:127.0.0.1` is 127.0.0.1, by another name.
+    let (left, right) = (a.ip().to_canonical(), b.ip().to_canonical());
+    let takes = |one: IpAddr, other: IpAddr| {
+        // `::` takes the port of both families, `0.0.0.0` that of its own.
+        one == other || one == ANY_V6 || (one.is_unspecified() && other.is_ipv4())
+    };
+    a.port() == b.port() && a.port() != 0 && (takes(left, right) || takes(right, left))
 }
 
 #[cfg(test)]
@@ -55,19 +67,26 @@ mod tests {
     use super::*;
 
     #[test]
-    fn wildcards_overlap_with_what_they_take() {
-        let overlaps = |a: &str, b: &str| {
-            let (a, b) = (a.parse().expect(a), b.parse().expect(b));
-            assert_eq!(overlap(a, b), overlap(b, a));
-            overlap(a, b)
-        };
-        assert!(overlaps("127.0.0.1:1", "127.0.0.1:1"));
-        assert!(overlaps("0.0.0.0:1", "127.0.0.1:1"));
-        assert!(overlaps("[::]:1", "127.0.0.1:1"));
-        assert!(overlaps("[::]:1", "[::1]:1"));
-        assert!(!overlaps("0.0.0.0:1", "[::1]:1"));
-        assert!(!overlaps("127.0.0.1:1", "127.0.0.2:1"));
-        assert!(!overlaps("127.0.0.1:1", "127.0.0.1:2"));
-        assert!(!overlaps("127.0.0.1:0", "127.0.0.1:0"));
+    fn two_addresses_are_one_where_the_system_would_say_that_it_is_taken() {
+        let hosts = ["127.0.0.1", "127.0.0.2", "0.0.0.0", "[::1]", "[::]", "[::ffff:127.0.0.1]", "[::ffff:0.0.0.0]"];
+        // A line a host, a column a host: `x` where both can't be listened on at a time.
+        let table = [
+            "x.x.xxx", // 127.0.0.1
+            ".xx.x.x", // 127.0.0.2
+            "xxx.xxx", // 0.0.0.0
+            "...xx..", // ::1
+            "xxxxxxx", // ::
+            "x.x.xxx", // ::ffff:127.0.0.1
+            "xxx.xxx", // ::ffff:0.0.0.0
+        ];
+        for (host, line) in hosts.iter().zip(table) {
+            for (other, expected) in hosts.iter().zip(line.chars()) {
+                let at = |host: &str, port: u16| format!("{host}:{port}").parse().expect("an address");
+                let one_port = overlap(at(host, 9000), at(other, 9000));
+                assert_eq!(one_port, expected == 'x', "{host} beside {other}");
+                assert!(!overlap(at(host, 9000), at(other, 9001)), "{host} beside {other} on another port");
+                assert!(!overlap(at(host, 0), at(other, 0)), "{host} beside {other} on a free port each");
+            }
+        }
     }
 }

@@ -30,6 +30,10 @@ pub(super) fn check(route: &Route, draft: &Draft, parts: &PartsByName<'_>, at: &
     recipients(route, at, report);
     variables(route, at, report);
     let http = use_acceptance(&route.acceptance, route, draft, parts, &at.key("acceptance"), at, report);
+    if let Some((http, _)) = http.as_ref().filter(|_| !route.deadline.get().is_zero()) {
+        let http_at = At::root().keys(&["acceptances", &route.acceptance, "http"]);
+        acceptance::patience((route.acceptance.as_str(), *http), (&http_at, at), route, report);
+    }
     let ledger = route
         .ledger
         .as_ref()
