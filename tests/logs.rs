@@ -175,6 +175,16 @@ fn foreign_text_can_neither_break_nor_flood_a_line() {
 }
 
 #[test]
+fn an_id_that_looks_like_a_recipient_is_masked() {
+    let line = line(&canary(&["somebody@example.com", "+15005550006", "15005550006"]), Occasion::Settled);
+    let list: Vec<&str> = line["attempt_ids"].as_str().unwrap().split(',').collect();
+    let masked = list.iter().filter(|id| id.starts_with("masked:sha256:")).count();
+    assert_eq!((list.len(), masked), (3, 2), "{list:?}");
+    assert!(list.contains(&"15005550006"), "a number without a plus sign is an id: {list:?}");
+    assert!(!line.to_string().contains("example.com"), "{line}");
+}
+
+#[test]
 fn other_crates_show_nothing_below_a_warning() {
     let log = Log { level: LogLevel::Trace, format: LogFormat::Text };
     let text = written(&log, || {

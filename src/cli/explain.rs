@@ -1,11 +1,14 @@
 //! One canary, explained: the timeline of its three views, and why this verdict.
 
+mod why;
+
+pub use why::why;
+
 use crate::{
     domain::{
         canary::{Canary, Event},
+        disclosure,
         evidence::{ArrivalRefusal, Content, RefusalReason, SubmissionResult},
-        following::stopped_at,
-        verdict::{SinkState, Verdict},
     },
     store::Stored,
 };
@@ -37,7 +40,7 @@ pub fn summary(stored: &Stored) -> Value {
 pub fn json(stored: &Stored, events: &[Written], now: DateTime<Utc>) -> Value {
     let canary = &stored.canary;
     let mut value = summary(stored);
-    value["notification_ids"] = canary.notification_ids().iter().map(|id| id.as_str()).collect();
+    value["notification_ids"] = canary.notification_ids().iter().map(|id| disclosure::shown(id.as_str())).collect();
     value["traceparent"] = canary.plan.traceparent.clone().into();
     value["deadline"] = stamp(canary.deadline()).into();
     value["followed_until"] = stamp(canary.followed_until()).into();
@@ -104,7 +107,7 @@ pub fn says(event: &Event) -> String {
             let status = submission.status.map_or_else(String::new, |s| format!(" (status {s})"));
             match &submission.result {
                 SubmissionResult::Accepted { notification_id: Some(id) } => {
-                    format!("acceptance: accepted as {id}{status}")
+                    format!("acceptance: accepted as {}{status}", disclosure::shown(id.as_str()))
                 }
                 SubmissionResult::Accepted { notification_id: None } => {
                     format!("acceptance: accepted, without an id{status}")
@@ -125,7 +128,7 @@ pub fn says(event: &Event) -> String {
             let attempts: Vec<String> = row
                 .attempts
                 .iter()
-                .map(|a| format!("attempt {} {}", a.attempt_id, a.outcome.word()))
+                .map(|a| format!("attempt {} {}", disclosure::shown(&a.attempt_id), a.outcome.word()))
                 .collect();
             let attempts = if attempts.is_empty() { "no attempt".to_owned() } else { attempts.join(", ") };
             format!("ledger: {}; {attempts}", row.disposition.word())
@@ -171,59 +174,5 @@ const fn refused_arrival(reason: ArrivalRefusal) -> &'static str {
         ArrivalRefusal::Unproven => {
             "sink: something came with its token from a sender that did not prove itself as `sender` asks; it is no receipt"
         }
-    }
-}
-
-fn refused(canary: &Canary) -> String {
-    let newest = canary.acceptance.submissions.last();
-    match (canary.acceptance.refusal(), newest.and_then(|s| s.status)) {
-        (Some(RefusalReason::Unreachable), _) => "no connection to the service came to be".to_owned(),
-        (Some(RefusalReason::ErrorInAnswer), _) => "the service answered with an error".to_owned(),
-        (_, Some(status)) => format!("the service refused it with status {status}"),
-        _ => "the service refused it".to_owned(),
-    }
-}
-
-/// Why the standing verdict is what it is, in a sentence.
-pub fn why(canary: &Canary, now: DateTime<Utc>) -> String {
-    let Some(standing) = canary.standing() else {
-        return format!("it is on its way; its verdict is due by {}", stamp(canary.settles_at()));
-    };
-    let deadline = canary.plan.deadline.as_seconds_f64();
-    let text = match standing.verdict {
-        Verdict::OnTime => format!("it arrived whole, within its deadline of {deadline}s"),
-        Verdict::Late => format!("it arrived whole, after its deadline of {deadline}s"),
-        Verdict::Malformed if canary.sink.receipts.is_empty() => {
-            "it arrived, and its body was above the receiver's `max_body_bytes`".to_owned()
-        }
-        Verdict::Malformed => "it arrived, and its content was not as expected".to_owned(),
-        Verdict::Refused => refused(canary),
-        Verdict::Undetermined if canary.acceptance.refusal() == Some(RefusalReason::Guard) => {
-            "our own guard stopped the request before it left: it names somebody who is not among the route's recipients, or can't \
-             be made of its template; `delivery-canary check` says where and what to change"
-                .to_owned()
-        }
-        Verdict::Undetermined if canary.sink_state() == SinkState::Unclear => {
-            "it arrived, and our own trouble hides whether whole and in time: we refused it, or could not take it all through its time"
-                .to_owned()
-        }
-        Verdict::Undetermined if canary.is_cut_off() => {
-            "no connection to the service came to be, and nothing proves that our own network worked".to_owned()
-        }
-        Verdict::Undetermined => {
-            "nothing arrived, and nothing proves that it could have, all through its time: the monitor was blind, which says nothing of the service".to_owned()
-        }
-        Verdict::Suppressed => "the ledger says that policy kept it back".to_owned(),
-        Verdict::Rejected => "the ledger says that it was permanently rejected".to_owned(),
-        Verdict::Overdue => format!(
-            "accepted, and not arrived within {deadline}s; it may still come, and is followed until {}",
-            stamp(canary.followed_until())
-        ),
-        Verdict::Lost => "accepted, and never arrived, though the ledger has it delivered or has no row of it".to_owned(),
-        Verdict::Unknown => "nobody can say what became of it: no view resolves it".to_owned(),
-    };
-    match stopped_at(canary, standing.verdict, now) {
-        Some(stage) => format!("{text}; it stopped at: {}", stage.word()),
-        None => text,
     }
 }

@@ -8,7 +8,7 @@ use crate::{
     store::{Operation, Pause},
 };
 use anyhow::Result;
-use chrono::Utc;
+use chrono::{DateTime, SecondsFormat, Utc};
 use clap::Args;
 
 /// The longest pause. What is forgotten for longer would be a route that nobody measures.
@@ -52,8 +52,13 @@ pub async fn pause(args: PauseArgs) -> Result<Outcome> {
     let now = Utc::now();
     let pause = Pause { route, owner: args.owner, reason: args.reason, until: now + args.duration.delta() };
     opened.store.pause(&pause, &operation(&pause.owner, "pause", pause.route.as_ref())).await?;
-    say!("{} paused until {}", subject(pause.route.as_ref()), pause.until.to_rfc3339());
+    say!("{} paused until {}", subject(pause.route.as_ref()), whole_seconds(pause.until));
     Ok(Outcome::Done)
+}
+
+/// A time as people write it: RFC 3339, in UTC, without parts of a second.
+fn whole_seconds(at: DateTime<Utc>) -> String {
+    at.to_rfc3339_opts(SecondsFormat::Secs, true)
 }
 
 /// What is asked for, held against what a pause may be. The error says what to write.
@@ -92,4 +97,15 @@ fn subject(route: Option<&RouteName>) -> String {
 fn operation(who: &str, what: &str, route: Option<&RouteName>) -> Operation {
     let on = route.map_or_else(|| "all routes".to_owned(), ToString::to_string);
     Operation { at: Utc::now(), who: who.to_owned(), what: what.to_owned(), on }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_end_is_shown_in_whole_seconds() {
+        let at = DateTime::from_timestamp(1_790_000_000, 123_456_789).expect("a time");
+        assert_eq!(whole_seconds(at), "2026-09-21T14:13:20Z");
+    }
 }

@@ -3,6 +3,7 @@
 pub mod accounting;
 pub mod canary;
 pub mod disagreement;
+pub mod disclosure;
 pub mod evidence;
 pub mod failure_evidence;
 pub mod flow;

@@ -1,0 +1,237 @@
+//! A table over the verdicts: each says what is known.
+
+use super::*;
+use crate::domain::{
+    canary::{CanaryKind, Event, Plan},
+    evidence::{AmbiguityReason, AttemptFact, Content, LedgerRow, Receipt, Submission},
+    outcome::{Disposition, Outcome},
+    route::{CanaryId, Channel, IdempotencyKey, Location, NotificationId, RouteName},
+};
+use chrono::TimeDelta;
+use std::collections::BTreeSet;
+
+fn at(seconds: i64) -> DateTime<Utc> {
+    DateTime::from_timestamp(1_790_000_000 + seconds, 0).expect("a time")
+}
+
+fn plan(expected_end: ExpectedEnd, has_ledger: bool) -> Plan {
+    let (route, location) = (RouteName::new(Channel::Webhook, "receipts"), Location::from_text("here"));
+    Plan {
+        canary_id: CanaryId(uuid::Uuid::from_u128(7)),
+        key: IdempotencyKey::derive(&route, &location, CanaryKind::Scheduled, at(0)),
+        route,
+        location,
+        kind: CanaryKind::Scheduled,
+        slot: at(0),
+        planned_at: at(0),
+        deadline: TimeDelta::seconds(60),
+        settle: TimeDelta::seconds(30),
+        follow_for: TimeDelta::seconds(600),
+        ledger_overlap: TimeDelta::seconds(10),
+        expected_end,
+        has_ledger,
+        has_sink: true,
+        traceparent: String::new(),
+        parent: None,
+    }
+}
+
+fn submitted(status: Option<u16>, result: SubmissionResult) -> Event {
+    Event::Submitted(Submission { started_at: at(0), ended_at: at(0), status, result })
+}
+
+fn accepted() -> Event {
+    let notification_id = Some(NotificationId::from_text("n-1"));
+    submitted(Some(202), SubmissionResult::Accepted { notification_id })
+}
+
+fn timed_out() -> Event {
+    submitted(None, SubmissionResult::Ambiguous { reason: AmbiguityReason::Timeout })
+}
+
+fn refusal() -> Event {
+    submitted(Some(422), SubmissionResult::Refused { reason: RefusalReason::Status })
+}
+
+fn arrived(seconds: i64, content: Content) -> Event {
+    Event::Received(Receipt {
+        at: at(seconds),
+        content,
+        digest: String::new(),
+        message: None,
+        correlated: None,
+        arrival_id: "a".into(),
+    })
+}
+
+fn ledger(disposition: Option<Disposition>, attempts: &[Outcome]) -> Event {
+    let row = disposition.map(|disposition| LedgerRow {
+        notification_ids: BTreeSet::from([NotificationId::from_text("n-1")]),
+        accepted_at: None,
+        disposition,
+        cause: None,
+        attempts: (1..)
+            .zip(attempts)
+            .map(|(n, outcome)| AttemptFact {
+                attempt_id: format!("a-{n}"),
+                outcome: *outcome,
+                at: Some(at(n)),
+                policy_version: None,
+            })
+            .collect(),
+        has_policy_version: false,
+    });
+    Event::LedgerRead { as_of: at(700), row }
+}
+
+fn sighted() -> [Event; 2] {
+    [Event::SinkWatched { from: at(0), until: at(60) }, Event::SinkProven { at: at(70) }]
+}
+
+/// Judges a canary of these events, and explains it.
+fn said(plan: Plan, events: Vec<Event>, judged: i64) -> (Verdict, String) {
+    let mut canary = Canary::fold(plan, &events);
+    let judgement = canary.judge(at(judged)).expect("its verdict is due");
+    canary.apply(&Event::Settled(judgement));
+    (judgement.verdict, why(&canary, at(judged)))
+}
+
+#[test]
+fn each_verdict_says_what_is_known_and_stops_nothing_that_arrived() {
+    let malformed = || Content::Malformed { failed: BTreeSet::from(["amount".to_owned()]) };
+    let seen = |events: Vec<Event>| events.into_iter().chain(sighted()).collect::<Vec<_>>();
+    let (early, late) = (100, 800);
+    let expected: [(Verdict, &str, Vec<Event>, i64); 15] = [
+        (
+            Verdict::OnTime,
+            "it arrived whole, within its deadline of 60s",
+            seen(vec![accepted(), arrived(5, Content::Intact)]),
+            early,
+        ),
+        (
+            Verdict::Late,
+            "it arrived whole, 12s after its deadline of 60s; nothing of it is missing, and the timeline shows where the time went",
+            seen(vec![accepted(), arrived(72, Content::Intact)]),
+            early,
+        ),
+        (
+            Verdict::Malformed,
+            "it arrived, and its content was not as expected",
+            seen(vec![accepted(), arrived(5, malformed())]),
+            early,
+        ),
+        (
+            Verdict::Refused,
+            "the service refused it with status 422; it stopped at: acceptance",
+            seen(vec![refusal()]),
+            early,
+        ),
+        (
+            Verdict::Undetermined,
+            "nothing arrived, and nothing proves that it could have, all through its time: the monitor was blind, which says nothing \
+             of the service",
+            vec![accepted()],
+            early,
+        ),
+        (
+            Verdict::Suppressed,
+            "the ledger says that policy kept it back",
+            seen(vec![accepted(), ledger(Some(Disposition::Suppressed), &[Outcome::Suppressed])]),
+            early,
+        ),
+        (
+            Verdict::Rejected,
+            "the ledger says that it was permanently rejected; it stopped at: provider",
+            seen(vec![
+                accepted(),
+                ledger(Some(Disposition::PermanentlyRejected), &[Outcome::PermanentRejection]),
+            ]),
+            early,
+        ),
+        (
+            Verdict::Overdue,
+            "accepted, and not arrived within 60s; it may still come, and is followed until 2026-09-21T14:23:20.000Z; as far as can \
+             be seen it stands at: provider",
+            seen(vec![accepted(), ledger(Some(Disposition::Pending), &[Outcome::Retryable])]),
+            early,
+        ),
+        (
+            Verdict::Lost,
+            "accepted, and never arrived, though the ledger has it delivered or has no row of it; it stopped at: sink",
+            seen(vec![accepted(), ledger(Some(Disposition::Delivered), &[Outcome::Delivered])]),
+            late,
+        ),
+        (
+            Verdict::Unknown,
+            "whether the service accepted it is not known (timeout), and nothing arrived: the ledger has no row of it",
+            seen(vec![timed_out(), ledger(None, &[])]),
+            early,
+        ),
+        (
+            Verdict::Unknown,
+            "whether the service accepted it is not known (timeout), and nothing arrived: we could not read the ledger freshly enough",
+            seen(vec![timed_out()]),
+            early,
+        ),
+        (
+            Verdict::Unknown,
+            "it was accepted, and nothing arrived for as long as it was followed; whether it is lost or still on its way is not \
+             known: we could not read the ledger freshly enough",
+            seen(vec![accepted()]),
+            late,
+        ),
+        (
+            Verdict::Unknown,
+            "it was accepted, and nothing arrived for as long as it was followed; whether it is lost or still on its way is not \
+             known: the ledger has it pending, without an attempt",
+            seen(vec![accepted(), ledger(Some(Disposition::Pending), &[])]),
+            late,
+        ),
+        (
+            Verdict::Unknown,
+            "it was accepted, and nothing arrived for as long as it was followed; whether it is lost or still on its way is not \
+             known: the ledger has it pending, its newest attempt `unknown`",
+            seen(vec![
+                timed_out(),
+                ledger(Some(Disposition::Pending), &[Outcome::Retryable, Outcome::Unknown]),
+            ]),
+            late,
+        ),
+        (
+            Verdict::Unknown,
+            "it was accepted, and nothing arrived for as long as it was followed; whether it is lost or still on its way is not \
+             known: we could not read the ledger freshly enough; something came with its token, from a sender that did not prove itself",
+            seen(vec![
+                accepted(),
+                Event::ArrivalRefused { at: at(5), reason: ArrivalRefusal::Unproven },
+            ]),
+            late,
+        ),
+    ];
+    let mut verdicts = BTreeSet::new();
+    for (verdict, words, events, judged) in expected {
+        let (found, text) = said(plan(ExpectedEnd::Delivered, true), events, judged);
+        assert_eq!((found, text.as_str()), (verdict, words));
+        verdicts.insert(verdict);
+    }
+    assert_eq!(verdicts, BTreeSet::from(Verdict::ALL), "each verdict is in the table");
+}
+
+#[test]
+fn without_a_ledger_that_is_what_could_not_be_seen() {
+    let events = [timed_out()].into_iter().chain(sighted()).collect();
+    let (verdict, text) = said(plan(ExpectedEnd::Delivered, false), events, 100);
+    assert_eq!(verdict, Verdict::Unknown);
+    assert!(text.ends_with("and nothing arrived: the route has no ledger that could say more"), "{text}");
+}
+
+#[test]
+fn another_end_than_the_expected_is_said_to_be_one() {
+    let arrives = vec![accepted(), arrived(5, Content::Intact)];
+    let (_, text) = said(plan(ExpectedEnd::Suppressed, true), arrives, 100);
+    assert!(text.ends_with("within its deadline of 60s; the route expects that it is suppressed"), "{text}");
+    let rejected = ledger(Some(Disposition::PermanentlyRejected), &[Outcome::PermanentRejection]);
+    let rejected = [accepted(), rejected].into_iter().chain(sighted()).collect();
+    let (_, text) = said(plan(ExpectedEnd::Rejected, true), rejected, 100);
+    assert_eq!(text, "the ledger says that it was permanently rejected, as the route expects");
+}
