@@ -212,6 +212,16 @@ async fn a_canary_by_hand_waits_explains_and_can_be_erased() {
     let canary: Value = serde_json::from_slice(&sent.stdout).expect("JSON");
     assert_eq!(canary["verdict"], "on_time");
     let id = canary["canary_id"].as_str().unwrap();
+    let notification = canary["notification_ids"][0].as_str().unwrap();
+    for spelt in [notification.to_owned(), notification.to_uppercase()] {
+        let shown = place.command(&["canary", "show", "--notification", &spelt, "--json"]);
+        let shown: Value = serde_json::from_slice(&shown.stdout).expect("JSON");
+        assert_eq!(shown["canary_id"], id, "{spelt}");
+    }
+    let unknown = "00000000-0000-7000-8000-000000000000";
+    let none = place.command(&["canary", "erase", unknown, "--owner", "test"]);
+    let said = String::from_utf8_lossy(&none.stderr).into_owned();
+    assert!(none.status.code() == Some(4) && said.contains("--notification"), "{none:?}");
     let erased = place.command(&["canary", "erase", id, "--owner", "test"]);
     assert!(erased.status.success(), "{erased:?}");
     let again = place.command(&["canary", "erase", id, "--owner", "test"]);
@@ -221,10 +231,11 @@ async fn a_canary_by_hand_waits_explains_and_can_be_erased() {
     );
     let shown = place.command(&["canary", "show", id, "--json"]);
     let text = String::from_utf8(shown.stdout).unwrap();
-    let notification = canary["notification_ids"][0].as_str().unwrap();
     assert!(!text.contains(notification), "{text}");
     assert!(text.contains("on_time"), "the verdict stays: {text}");
-    let none = place.command(&["canary", "show", "00000000-0000-7000-8000-000000000000"]);
+    let gone = place.command(&["canary", "show", notification, "--notification"]);
+    assert_eq!(gone.status.code(), Some(4), "{gone:?}");
+    let none = place.command(&["canary", "show", unknown]);
     assert_eq!(none.status.code(), Some(4));
     let nowhere = place.command(&["canary", "send", "webhook/nope"]);
     assert_eq!(nowhere.status.code(), Some(4), "{nowhere:?}");
@@ -243,9 +254,19 @@ async fn what_is_written_wrongly_is_refused_as_usage_and_the_right_way_is_shown(
         (vec!["canary", "list", "--limit", "0"], "such as 20"),
         (vec!["canary", "list", "--limit", "-1"], "such as 20"),
         (vec!["canary", "list", "--from", "nonsense"], "such as 2026-11-29T10:00:00Z"),
+        (
+            vec!["canary", "list", "--from", "2026-11-29T11:00:00Z", "--until", "2026-11-29T10:00:00Z"],
+            "--from 2026-11-29T11:00:00Z is not before --until 2026-11-29T10:00:00Z",
+        ),
+        (
+            vec!["canary", "list", "--from", "2026-11-29T11:00:00Z", "--until", "2026-11-29T12:00:00+01:00"],
+            "the earlier time as --from",
+        ),
         (vec!["canary", "list", "--verdict", "fine"], "on_time"),
         (vec!["canary", "show", "nonsense"], "looks like"),
+        (vec!["canary", "show", "+15005550006"], "`masked:sha256:"),
         (vec!["canary", "erase", "nonsense", "--owner", "test"], "looks like"),
+        (vec!["canary", "erase", "nonsense", "--owner", "test"], "write --notification"),
         (vec!["pause", "--for", "0s", "--owner", "test", "--reason", "none"], "such as 30m"),
         (vec!["pause", "--for", "5m", "--owner", " ", "--reason", "none"], "--owner NAME"),
         (vec!["schedule", "next", "--expression", "nonsense"], "--expression"),

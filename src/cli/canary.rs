@@ -4,6 +4,7 @@ use super::{ConfigFile, Outcome, WrongUsage, explain, send, wiring};
 use crate::cli::out::{say, tell};
 use crate::{
     domain::{
+        disclosure,
         flow::key::KeptUnder,
         route::{CanaryId, NotificationId},
         verdict::{Class, Verdict},
@@ -11,7 +12,7 @@ use crate::{
     store::{ErasureTarget, Filter, Operation, Store, Stored, follower::FollowedErasure},
 };
 use anyhow::Result;
-use chrono::{DateTime, Utc};
+use chrono::{DateTime, SecondsFormat, Utc};
 use clap::{Args, Subcommand};
 use std::time::Duration;
 
@@ -60,8 +61,11 @@ struct ListArgs {
 
 #[derive(Debug, Args)]
 struct ShowArgs {
-    /// The canary's id
+    /// The canary's id, or with --notification the id under which the service accepted it
     id: String,
+    /// The id is a notification id
+    #[arg(long)]
+    notification: bool,
     /// Print JSON
     #[arg(long)]
     json: bool,
@@ -111,10 +115,19 @@ pub async fn run(command: CanaryCommand) -> Result<Outcome> {
 }
 
 async fn list(args: ListArgs) -> Result<Outcome> {
+    if let (Some(from), Some(until)) = (args.from, args.until) {
+        in_order(from, until)?;
+    }
     let opened = wiring::open_store(&args.config).await?;
     let route = args.route.as_deref().map(|name| opened.route(name)).transpose()?;
-    let filter =
-        Filter { route, verdict: args.verdict, from: args.from, until: args.until, limit: args.limit };
+    let filter = Filter {
+        route,
+        notification: None,
+        verdict: args.verdict,
+        from: args.from,
+        until: args.until,
+        limit: args.limit,
+    };
     let found = opened.store.list(&filter).await?;
     if args.json {
         for stored in &found {
@@ -141,19 +154,58 @@ fn line(stored: &Stored) -> String {
 }
 
 async fn show(args: ShowArgs) -> Result<Outcome> {
-    let id = parse_id(&args.id)?;
+    let asked = if args.notification { None } else { Some(parse_id(&args.id)?) };
     let opened = wiring::open_store(&args.config).await?;
-    let Some((stored, events)) = opened.store.canary(id).await? else {
-        eprintln!("no canary {id}; it may be beyond retention. `canary list` shows what there is");
-        return Ok(Outcome::NotFound);
+    let ids = match asked {
+        Some(id) => vec![id],
+        None => accepted_as(&*opened.store, &args.id).await?,
     };
-    let now = Utc::now();
-    if args.json {
-        say!("{}", explain::json(&stored, &events, now));
-    } else {
-        tell!("{}", explain::text(&stored, &events, now));
+    let (mut shown, now) = (0, Utc::now());
+    for id in ids {
+        let Some((stored, events)) = opened.store.canary(id).await? else { continue };
+        if args.json {
+            say!("{}", explain::json(&stored, &events, now));
+        } else {
+            let gap = if shown > 0 { "\n" } else { "" };
+            tell!("{gap}{}", explain::text(&stored, &events, now));
+        }
+        shown += 1;
     }
-    Ok(Outcome::Done)
+    if shown > 0 {
+        return Ok(Outcome::Done);
+    }
+    let id = disclosure::shown(&args.id);
+    if args.notification {
+        eprintln!("no canary was accepted as {id}; it may be a customer's, be erased or be beyond retention");
+    } else {
+        eprintln!(
+            "no canary {id}; it may be beyond retention. `canary list` shows what there is; a notification id is looked for with \
+             --notification"
+        );
+    }
+    Ok(Outcome::NotFound)
+}
+
+/// Most canaries of one notification id that are shown. One is usual; more is a finding.
+const MOST_SHOWN: u32 = 20;
+
+/// The canaries that the service accepted under this id, the newest first.
+async fn accepted_as(store: &dyn Store, id: &str) -> Result<Vec<CanaryId>> {
+    let mut found = Vec::new();
+    for id in spellings(id) {
+        let notification = Some(NotificationId::from_text(id));
+        let filter = Filter { notification, limit: MOST_SHOWN, ..Filter::default() };
+        found.extend(store.list(&filter).await?.iter().map(|stored| stored.canary.plan.canary_id));
+    }
+    found.dedup();
+    Ok(found)
+}
+
+/// An id as it is given, and as a database writes it: a UUID in small letters.
+fn spellings(id: &str) -> impl Iterator<Item = String> + use<> {
+    let as_uuid = uuid::Uuid::try_parse(id).ok().map(|uuid| uuid.to_string());
+    let other = as_uuid.filter(|uuid| uuid != id);
+    [Some(id.to_owned()), other].into_iter().flatten()
 }
 
 async fn send_one(args: SendArgs) -> Result<Outcome> {
@@ -230,7 +282,7 @@ async fn erase(args: EraseArgs) -> Result<Outcome> {
     let hint = if args.notification {
         "; if it was erased before, this id went with it. Followers of ledgers leave it alone from now on"
     } else {
-        ""
+        "; if it is a notification id, write --notification"
     };
     eprintln!("nothing is kept under that id{hint}");
     Ok(Outcome::NotFound)
@@ -240,9 +292,7 @@ async fn erase(args: EraseArgs) -> Result<Outcome> {
 async fn erase_followed(store: &dyn Store, notifications: &[String]) -> Result<u64> {
     let mut gone = 0;
     for id in notifications {
-        // A database writes a UUID in small letters, however it is given.
-        let as_uuid = uuid::Uuid::try_parse(id).ok().map(|uuid| uuid.to_string());
-        for id in [Some(id.clone()), as_uuid.filter(|uuid| uuid != id)].into_iter().flatten() {
+        for id in spellings(id) {
             let KeptUnder { keys, prefixes } = KeptUnder::of(&id);
             let which = FollowedErasure { notification_id: id, keys, prefixes };
             gone += store.erase_followed(&which, Utc::now()).await?;
@@ -253,9 +303,25 @@ async fn erase_followed(store: &dyn Store, notifications: &[String]) -> Result<u
 
 fn parse_id(text: &str) -> Result<CanaryId, WrongUsage> {
     let wrong = |_| {
-        WrongUsage(format!("`{text}` is no canary id; it looks like 0192f1c2-7f4e-7abc-8def-0123456789ab"))
+        WrongUsage(format!(
+            "`{}` is no canary id, which looks like 0192f1c2-7f4e-7abc-8def-0123456789ab; for a notification id write --notification",
+            disclosure::shown(text)
+        ))
     };
     text.parse().map(CanaryId).map_err(wrong)
+}
+
+/// Refuses an interval that holds nothing: an empty list would look as if nothing had happened.
+fn in_order(from: DateTime<Utc>, until: DateTime<Utc>) -> Result<(), WrongUsage> {
+    if from < until {
+        return Ok(());
+    }
+    let stamp = |at: DateTime<Utc>| at.to_rfc3339_opts(SecondsFormat::AutoSi, true);
+    Err(WrongUsage(format!(
+        "--from {} is not before --until {}, so nothing lies between them; write the earlier time as --from",
+        stamp(from),
+        stamp(until)
+    )))
 }
 
 fn verdict(word: &str) -> Result<Verdict, String> {

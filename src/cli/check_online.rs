@@ -114,7 +114,9 @@ async fn public_address(name: &str, webhook: &WebhookReceiver, is_free: bool) ->
             ..checked
         },
         (true, false) => CheckResult {
-            hint: Some("the service must reach this address: look at DNS, the ingress and the firewall".into()),
+            hint: Some(
+                "the service must reach this address: look at DNS, the ingress and the firewall".into(),
+            ),
             ..checked
         },
         (false, _) => checked,

@@ -40,7 +40,8 @@ pub fn summary(stored: &Stored) -> Value {
 pub fn json(stored: &Stored, events: &[Written], now: DateTime<Utc>) -> Value {
     let canary = &stored.canary;
     let mut value = summary(stored);
-    value["notification_ids"] = canary.notification_ids().iter().map(|id| disclosure::shown(id.as_str())).collect();
+    value["notification_ids"] =
+        canary.notification_ids().iter().map(|id| disclosure::shown(id.as_str())).collect();
     value["traceparent"] = canary.plan.traceparent.clone().into();
     value["deadline"] = stamp(canary.deadline()).into();
     value["followed_until"] = stamp(canary.followed_until()).into();

@@ -40,7 +40,9 @@ impl Problem {
     pub fn hint(&self, in_secret: bool) -> String {
         match self {
             Self::NotSet(name) if in_secret => {
-                format!("set `{name}` where the program runs, or write `{{ file: PATH }}` for a secret in a file")
+                format!(
+                    "set `{name}` where the program runs, or write `{{ file: PATH }}` for a secret in a file"
+                )
             }
             Self::NotSet(name) => format!("set it, or give a default: `${{{name}:-default}}`"),
             Self::NoReference if in_secret => "write `${NAME}`, or `$${` for a literal `${`".into(),

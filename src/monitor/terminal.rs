@@ -142,7 +142,8 @@ impl TerminalLine {
 
 /// Ids joined by commas, those that look like recipients by their digest; nothing for none.
 fn id_list(ids: &[String]) -> Option<String> {
-    let mut list = ids.iter().take(IDS_SHOWN).map(|id| escaped(&disclosure::shown(id))).collect::<Vec<_>>().join(",");
+    let mut list =
+        ids.iter().take(IDS_SHOWN).map(|id| escaped(&disclosure::shown(id))).collect::<Vec<_>>().join(",");
     if let Some(more) = ids.len().checked_sub(IDS_SHOWN).filter(|more| *more > 0) {
         // Writing to a string can't fail.
         let _ = write!(list, ",+{more}");

@@ -183,6 +183,8 @@ pub struct InFlight {
 pub struct Filter {
     /// Of this route.
     pub route: Option<RouteName>,
+    /// Known by this notification id.
+    pub notification: Option<NotificationId>,
     /// With this verdict in force.
     pub verdict: Option<Verdict>,
     /// With a slot at or after this.

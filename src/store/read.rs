@@ -46,6 +46,9 @@ pub(super) const CANARY: &str = "FROM canary WHERE canary_id = $1";
 /// `canary` asks so for its events.
 pub(super) const EVENTS: &str = "SELECT written_at, body FROM event WHERE canary_id = $1 ORDER BY seq";
 
+/// `list` asks so for those of a notification id.
+const OF_NOTIFICATION: &str = "canary_id IN (SELECT canary_id FROM notification WHERE notification_id = $)";
+
 pub(super) async fn due(
     conn: &mut AnyConnection,
     location: &Location,
@@ -120,19 +123,22 @@ pub(super) async fn list(conn: &mut AnyConnection, filter: &Filter) -> Result<Ve
     let (mut conditions, mut values) = (Vec::new(), Vec::new());
     let mut condition = |text: &str, value: Value| {
         values.push(value);
-        conditions.push(format!("{text} ${}", values.len()));
+        conditions.push(text.replace('$', &format!("${}", values.len())));
     };
     if let Some(route) = &filter.route {
-        condition("route =", route.as_str().into());
+        condition("route = $", route.as_str().into());
+    }
+    if let Some(id) = &filter.notification {
+        condition(OF_NOTIFICATION, id.as_str().into());
     }
     if let Some(verdict) = filter.verdict {
-        condition("verdict =", verdict.word().into());
+        condition("verdict = $", verdict.word().into());
     }
     if let Some(from) = filter.from {
-        condition("slot >=", micros(from).into());
+        condition("slot >= $", micros(from).into());
     }
     if let Some(until) = filter.until {
-        condition("slot <", micros(until).into());
+        condition("slot < $", micros(until).into());
     }
     values.push(i64::from(filter.limit).into());
     let limit = values.len();
@@ -176,7 +182,11 @@ mod tests {
         let taken = "SELECT 1 FROM canary WHERE idempotency_key IN ($1, $2)";
         let left = "SELECT canary_id FROM canary WHERE location = $1 AND lease_until <= $2 ORDER BY lease_until LIMIT 9";
         let erased = "SELECT canary_id FROM notification WHERE notification_id = $1";
+        let condition = OF_NOTIFICATION.replace('$', "$1");
+        let of_notification =
+            all(&format!("FROM canary WHERE {condition} ORDER BY slot DESC, canary_id DESC LIMIT 9"));
         let ways = [
+            (of_notification, "INDEX sqlite_autoindex_canary_1 (canary_id=?)"),
             (all(DUE), "INDEX canary_due (location=? AND next_look<?)"),
             (NEXT_DUE.into(), "INDEX canary_due (location=?"),
             (all(SETTLED_SINCE), "INDEX canary_change (location=? AND change_number>?)"),

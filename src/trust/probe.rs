@@ -61,8 +61,7 @@ pub async fn probe(
     limit: Duration,
 ) -> Result<Connected, ProbeError> {
     let Target { host, port, .. } = target;
-    let raise =
-        target.limit_key.map_or_else(String::new, |key| format!(", or raise `{key}`"));
+    let raise = target.limit_key.map_or_else(String::new, |key| format!(", or raise `{key}`"));
     let too_slow = || {
         ProbeError::Unreached(format!(
             "{host}:{port} did not answer within {limit:?}: check that the port is right and that no firewall or network policy drops \
@@ -81,7 +80,9 @@ async fn connect(target: &Target) -> Result<TcpStream, String> {
     let addresses: Vec<_> = tokio::net::lookup_host((host.as_str(), *port))
         .await
         .map_err(|error| {
-            format!("the name {host} does not resolve ({error}): check `{key}` and the resolver of this place")
+            format!(
+                "the name {host} does not resolve ({error}): check `{key}` and the resolver of this place"
+            )
         })?
         .collect();
     if addresses.is_empty() {

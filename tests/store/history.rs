@@ -304,6 +304,7 @@ async fn lists_are_filtered(place: &mut Place) {
     let store = place.open().await;
     for (name, n) in [("a", 0), ("a", 1), ("b", 2), ("a", 3)] {
         let plan = planned(&*store, name, at(n)).await;
+        append(&*store, plan.canary_id, vec![accepted(&format!("id-{n}"), at(n))], false).await;
         let verdict = if n == 3 { Verdict::Late } else { Verdict::OnTime };
         settle(&*store, plan.canary_id, verdict, at(100)).await;
     }
@@ -316,6 +317,10 @@ async fn lists_are_filtered(place: &mut Place) {
     assert_eq!(list(Filter { limit: 2, ..all.clone() }).await, [3, 2]);
     assert_eq!(list(Filter { route: Some(route("a")), ..all.clone() }).await, [3, 1, 0]);
     assert_eq!(list(Filter { verdict: Some(Verdict::Late), ..all.clone() }).await, [3]);
+    let of = |id: &str| Filter { notification: Some(NotificationId::from_text(id)), ..all.clone() };
+    assert_eq!(list(of("id-2")).await, [2]);
+    assert_eq!(list(of("n-1")).await, [3, 2, 1, 0], "several canaries may have one");
+    assert_eq!(list(of("id-9")).await, [0i64; 0]);
     assert_eq!(list(Filter { from: Some(at(1)), until: Some(at(3)), ..all }).await, [2, 1]);
 }
 

@@ -73,7 +73,9 @@ fn addition(canary: &Canary, standing: &Judgement, now: DateTime<Utc>) -> String
         (Verdict::Suppressed | Verdict::Rejected, _, Some(_)) if standing.class == Class::Good => {
             ", as the route expects".to_owned()
         }
-        (Verdict::Late, ..) => "; nothing of it is missing, and the timeline shows where the time went".to_owned(),
+        (Verdict::Late, ..) => {
+            "; nothing of it is missing, and the timeline shows where the time went".to_owned()
+        }
         (Verdict::Refused | Verdict::Rejected | Verdict::Lost, Some(stage), _) => {
             format!("; it stopped at: {stage}")
         }

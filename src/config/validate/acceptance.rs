@@ -215,7 +215,8 @@ pub(super) fn patience(
     }
     let keys = ["total_timeout", "max_submissions", "resubmit_after"].map(|key| at.key(key));
     // It is said where somebody wrote something, not at a default.
-    let place = keys.into_iter().find(|key| report.is_written(key)).unwrap_or_else(|| route_at.key("deadline"));
+    let place =
+        keys.into_iter().find(|key| report.is_written(key)).unwrap_or_else(|| route_at.key("deadline"));
     let message = format!(
         "submitting by `{name}` may take {} ({repeats} times {}, and the waits between them), and the deadline of `{}` is {}",
         Span(longest),

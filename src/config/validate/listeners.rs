@@ -24,7 +24,10 @@ pub(super) fn check(draft: &Draft, report: &mut Report) {
     for (n, (name, address, at)) in all.iter().enumerate() {
         if address.port() == 0 {
             let message = format!("{name} listens on port 0: the system gives it another one at each start");
-            let hint = format!("nobody would find it there; write a port that is known, such as `{}:9464`", host(*address));
+            let hint = format!(
+                "nobody would find it there; write a port that is known, such as `{}:9464`",
+                host(*address)
+            );
             report.fault(at, message, hint);
         }
         for (other_name, other, other_at) in &all[..n] {
@@ -68,7 +71,8 @@ mod tests {
 
     #[test]
     fn two_addresses_are_one_where_the_system_would_say_that_it_is_taken() {
-        let hosts = ["127.0.0.1", "127.0.0.2", "0.0.0.0", "[::1]", "[::]", "[::ffff:127.0.0.1]", "[::ffff:0.0.0.0]"];
+        let hosts =
+            ["127.0.0.1", "127.0.0.2", "0.0.0.0", "[::1]", "[::]", "[::ffff:127.0.0.1]", "[::ffff:0.0.0.0]"];
         // A line a host, a column a host: `x` where both can't be listened on at a time.
         let table = [
             "x.x.xxx", // 127.0.0.1

@@ -201,10 +201,7 @@ fn each_verdict_says_what_is_known_and_stops_nothing_that_arrived() {
             Verdict::Unknown,
             "it was accepted, and nothing arrived for as long as it was followed; whether it is lost or still on its way is not \
              known: we could not read the ledger freshly enough; something came with its token, from a sender that did not prove itself",
-            seen(vec![
-                accepted(),
-                Event::ArrivalRefused { at: at(5), reason: ArrivalRefusal::Unproven },
-            ]),
+            seen(vec![accepted(), Event::ArrivalRefused { at: at(5), reason: ArrivalRefusal::Unproven }]),
             late,
         ),
     ];
