@@ -190,10 +190,15 @@ async fn what_is_erased_leaves_the_follower_and_stays_away() {
     let _monitor = service.place.serve();
     service.until_followed();
     service.until_pending(8);
+    service.until_sampled(3);
 
     let closed = service.place.command(&["canary", "erase", "7", "--notification", "--owner", "test"]);
     assert_eq!(closed.status.code(), Some(0), "{}", text(&closed.stderr));
-    assert!(text(&closed.stdout).contains("2 rows"), "both destinations: {}", text(&closed.stdout));
+    assert!(
+        text(&closed.stdout).contains("3 rows"),
+        "both destinations, and the audit: {}",
+        text(&closed.stdout)
+    );
     service.until_pending(6);
     let open = service.place.command(&["canary", "erase", "9", "--notification", "--owner", "test"]);
     assert_eq!(open.status.code(), Some(4), "it is in memory alone: {}", text(&open.stdout));

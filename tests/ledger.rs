@@ -1,5 +1,7 @@
 //! Ledgers, read from real databases: every kind of id, time and status, and everything that can be in the way.
 
+#[path = "ledger/audit.rs"]
+mod audit;
 #[path = "ledger/backlog.rs"]
 mod backlog;
 #[path = "ledger/check.rs"]

@@ -5,6 +5,8 @@ mod postgres_server;
 #[path = "store/support.rs"]
 mod support;
 
+#[path = "store/audit.rs"]
+mod audit;
 #[path = "store/clock.rs"]
 mod clock;
 #[path = "store/crash.rs"]

@@ -105,6 +105,12 @@ families! {
     LEDGER_FOLLOWED_UNTIL = Gauge "delivery_ledger_followed_until_timestamp_seconds" [Ledger] in Timestamp absent "the ledger is not followed, or its cursor has no time";
     /// Notifications that are held in memory because they are pending, or new.
     LEDGER_FOLLOWED_NOTIFICATIONS = Gauge "delivery_ledger_followed_notifications" [Ledger] in Count absent "the ledger is not followed by this process";
+    /// Changes of the ledger's history that it does not allow, found within the last day in a sample of notifications and on canaries.
+    LEDGER_HISTORY_VIOLATIONS = Gauge "delivery_ledger_history_violations" [Ledger, HistoryChange] in Count;
+    /// Late bounces found within the last day in the same sample: delivered, then rejected because of the recipient, which is allowed.
+    LEDGER_LATE_REVERSALS = Gauge "delivery_ledger_late_reversals" [Ledger] in Count;
+    /// How often within the last day a notification of the sample was held against what was seen of it before; while it is 0, no violation tells nothing.
+    LEDGER_HISTORY_COMPARED = Gauge "delivery_ledger_history_compared" [Ledger] in Count;
 
     /// Rows of the last good reading whose route is not configured; their notifications are under the route `other`.
     LEDGER_FOLDED_ROUTES = Gauge "delivery_ledger_folded_routes" [Ledger] in Count absent "the pending was never read";

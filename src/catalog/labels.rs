@@ -2,6 +2,7 @@
 
 use super::bounds;
 use crate::domain::{
+    audit::compare::Change,
     disagreement::Disagreement,
     evidence::{RefusalReason, SubmissionResult},
     failure_evidence::Question,
@@ -233,6 +234,7 @@ pub enum Label {
     Verdict,
     Stage,
     Disagreement,
+    HistoryChange,
     Submission,
     GuardReason,
     Ledger,
@@ -277,7 +279,7 @@ impl Label {
             Self::FollowerMode => "mode",
             Self::Class => "class",
             Self::Verdict => "verdict",
-            Self::Disagreement => "kind",
+            Self::Disagreement | Self::HistoryChange => "kind",
             Self::Submission | Self::ReceiptResult => "result",
             Self::GuardReason => "reason",
             Self::Ledger => "ledger",
@@ -315,6 +317,7 @@ impl Label {
             Self::Verdict => words(&Verdict::ALL, Verdict::word),
             Self::Stage => words(&Stage::ALL, Stage::word),
             Self::Disagreement => words(&Disagreement::ALL, Disagreement::word),
+            Self::HistoryChange => words(&Change::VIOLATIONS, Change::word),
             Self::Submission => words(&SubmissionLabel::ALL, SubmissionLabel::word),
             Self::GuardReason => words(&GuardReason::ALL, GuardReason::word),
             Self::PendingState => words(&PendingState::ALL, PendingState::word),

@@ -273,7 +273,7 @@ async fn erase(args: EraseArgs) -> Result<Outcome> {
     }
     if followed > 0 {
         say!(
-            "erased what followers of ledgers kept of it: {followed} rows; what it counted for is in no figure any more"
+            "erased what followers and audits of ledgers kept of it: {followed} rows; where it was pending, it is in no figure any more"
         );
     }
     if is_canary || followed > 0 {

@@ -1,7 +1,9 @@
 //! How the target's attempt ledger is read, as configuration.
 
+mod audit;
 mod following;
 
+pub use audit::Audit;
 pub use following::{
     AttemptsColumns, AttemptsQuery, Cursor, FirstRead, NotificationsColumns, NotificationsQuery,
     PartitionColumns, PartitionQuery, Reread,
@@ -46,6 +48,13 @@ pub struct Ledger {
     /// How pending notifications are read again by id.
     #[serde(default)]
     pub reread: Reread,
+    /// How long a notification and its attempts surely stay in the ledger after it was due, an archive that `lookup` reads among it. What
+    /// is gone earlier has vanished.
+    #[serde(default = "thirty_one_days")]
+    pub retention: Span,
+    /// How the history is audited, where the ledger is followed.
+    #[serde(default)]
+    pub audit: Audit,
     /// Most pending notifications that are followed in memory. Above it the pending query alone speaks, and the monitor says so.
     #[serde(default = "pending_limit")]
     pub max_pending: u32,

@@ -1,13 +1,17 @@
 //! Contradictions between the three views: findings of their own, whatever the verdict is.
 
 use super::{
+    audit::compare::{Change, Seen, after_terminal},
     canary::{Canary, CanaryKind},
-    outcome::Outcome,
+    evidence::LedgerRow,
+    flow::rows::Standing,
+    outcome::{Cause, Outcome},
+    pending::Tried,
     verdict::{AcceptanceState, LedgerState, SinkState},
 };
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// How the views contradict each other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -123,13 +127,28 @@ pub fn disagreements(canary: &Canary, now: DateTime<Utc>) -> BTreeSet<Disagreeme
     note(canary.ledger.has_vanished(), D::AttemptVanished);
     note(canary.sink.receipts.iter().any(|r| r.correlated == Some(false)), D::CorrelationLost);
     if let Some((_, row)) = row {
-        let terminal = row.attempts.iter().filter(|a| a.outcome.is_terminal()).filter_map(|a| a.at).min();
-        let newest = row.attempts.iter().filter_map(|a| a.at).max();
-        note(terminal.is_some_and(|t| newest > Some(t)), D::AttemptAfterTerminal);
+        note(has_attempt_after_terminal(row), D::AttemptAfterTerminal);
         let unversioned = |a: &super::evidence::AttemptFact| {
             a.policy_version.is_none() && matches!(a.outcome, Outcome::Suppressed | Outcome::Delivered)
         };
         note(row.has_policy_version && row.attempts.iter().any(unversioned), D::PolicyVersionMissing);
     }
     found
+}
+
+/// Whether an attempt came after a terminal one. A late bounce is none.
+fn has_attempt_after_terminal(row: &LedgerRow) -> bool {
+    let leaves = |outcome| match outcome {
+        Outcome::Delivered => Standing::Delivered,
+        // Whose matter it is is known of the newest one.
+        Outcome::PermanentRejection if row.cause == Some(Cause::Recipient) => Standing::RejectedRecipient,
+        Outcome::PermanentRejection => Standing::RejectedService,
+        Outcome::Suppressed => Standing::Suppressed,
+        Outcome::Retryable => Standing::Pending(Tried::WillRetry),
+        Outcome::Unknown => Standing::Pending(Tried::OutcomeUnknown),
+    };
+    let seen =
+        row.attempts.iter().map(|a| Seen { destination: 0, at: a.at, leaves: Some(leaves(a.outcome)) });
+    let seen: BTreeMap<u64, Seen> = (0..).zip(seen).collect();
+    after_terminal(&seen).iter().any(|found| found.change == Change::AttemptAfterTerminal)
 }

@@ -170,8 +170,8 @@ pub struct LedgerView {
     pub row: Option<(DateTime<Utc>, LedgerRow)>,
     /// The newest reading that had none.
     pub absent_as_of: Option<DateTime<Utc>>,
-    /// Every outcome that was read for each attempt.
-    pub outcomes: BTreeMap<String, BTreeSet<Outcome>>,
+    /// Every outcome that was read for each attempt, with the times of the first and the last reading that had it.
+    outcomes: BTreeMap<String, BTreeMap<Outcome, (DateTime<Utc>, DateTime<Utc>)>>,
     /// Whether an attempt that one reading had was missing from a newer one.
     readings: BTreeMap<DateTime<Utc>, BTreeSet<String>>,
 }
@@ -184,7 +184,9 @@ impl LedgerView {
             return;
         };
         for attempt in &row.attempts {
-            self.outcomes.entry(attempt.attempt_id.clone()).or_default().insert(attempt.outcome);
+            let outcomes = self.outcomes.entry(attempt.attempt_id.clone()).or_default();
+            let (first, last) = outcomes.entry(attempt.outcome).or_insert((as_of, as_of));
+            (*first, *last) = ((*first).min(as_of), (*last).max(as_of));
         }
         let ids = row.attempts.iter().map(|a| a.attempt_id.clone());
         self.readings.entry(as_of).or_default().extend(ids);
@@ -222,9 +224,22 @@ impl LedgerView {
         matches!((self.absent_as_of, &self.row), (Some(absent), Some((present, _))) if absent > *present)
     }
 
-    /// Whether the outcome of an attempt changed in a way that history does not allow: away from a terminal one.
+    /// Whether the outcome of an attempt changed in a way that history does not allow: away from a terminal one. A late bounce, delivered and
+    /// then rejected because of the recipient, is allowed.
     pub fn was_rewritten(&self) -> bool {
-        self.outcomes.values().any(|seen| seen.iter().filter(|o| o.is_terminal()).count() > 1)
+        let may_bounce = self.row.as_ref().is_some_and(|(_, row)| row.cause == Some(Cause::Recipient));
+        self.outcomes.values().any(|read| {
+            let terminal = read.iter().filter(|(outcome, _)| outcome.is_terminal());
+            terminal.into_iter().any(|(before, (first, _))| {
+                let is_bounce = |after: &Outcome| {
+                    may_bounce && (*before, *after) == (Outcome::Delivered, Outcome::PermanentRejection)
+                };
+                read.iter().any(|(after, (_, last))| {
+                    let is_later = first < last || (first == last && after.is_terminal());
+                    after != before && is_later && !is_bounce(after)
+                })
+            })
+        })
     }
 }
 

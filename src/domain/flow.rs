@@ -20,3 +20,5 @@ pub mod settings;
 mod settle;
 mod strays;
 mod unit;
+
+pub(in crate::domain) use unit::{from_code, to_code};

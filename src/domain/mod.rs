@@ -1,6 +1,7 @@
 //! The pure core. Nothing here does I/O, reads a clock or draws a random number; time comes in as a value.
 
 pub mod accounting;
+pub mod audit;
 pub mod canary;
 pub mod disagreement;
 pub mod disclosure;

@@ -11,6 +11,7 @@ use crate::{
         labels::{FollowerMode, GuardReason, ReceiptResult, Stage, SubmissionLabel},
     },
     domain::{
+        audit::compare::Change,
         failure_evidence::Question,
         pending::{AGE_BOUNDS_SECONDS, PendingState},
         verdict::{Class, Verdict},
@@ -192,6 +193,12 @@ fn ledgers(page: &mut Page, snapshot: &Snapshot) {
         if let Some(lag) = ledger.lag {
             page.set(&f::LEDGER_LAG, &labels, lag.as_secs_f64());
         }
+        let found = |change: Change| ledger.history.found.get(&change).copied().unwrap_or(0);
+        for change in Change::VIOLATIONS {
+            page.count(&f::LEDGER_HISTORY_VIOLATIONS, &[name, change.word()], found(change));
+        }
+        page.count(&f::LEDGER_LATE_REVERSALS, &labels, found(Change::LateReversal));
+        page.count(&f::LEDGER_HISTORY_COMPARED, &labels, ledger.history.compared);
     }
 }
 

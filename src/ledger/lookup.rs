@@ -1,7 +1,9 @@
 //! The lookup's rows, joined: one finding for each notification, with its attempts.
 
+mod history;
 mod truth;
 
+pub use history::HistoryRows;
 pub use truth::TruthRows;
 
 use super::{

@@ -11,6 +11,7 @@ use crate::{
     domain::pending::PendingSnapshot,
     ledger::LedgerFigures,
     receipt::stats::{ArrivalResult, ReceiverStats},
+    store::AuditSums,
 };
 use std::sync::Arc;
 
@@ -80,6 +81,7 @@ impl LedgerCounters {
 impl LedgerSnapshot {
     /// What the outside may see of a ledger: its newest good reading, and what its adapter knows of it.
     pub fn new(pending: Option<PendingSnapshot>, flow: FlowReport, figures: &LedgerFigures) -> Self {
-        Self { pending, flow, role_can_write: figures.role_can_write, lag: figures.lag }
+        let (role_can_write, lag) = (figures.role_can_write, figures.lag);
+        Self { pending, flow, role_can_write, lag, history: AuditSums::default() }
     }
 }

@@ -14,8 +14,10 @@ use crate::{
         bounds::CANARY_WINDOWS,
         labels::{LoopName, Window},
     },
-    domain::{disagreement::Disagreement, pending::PendingSnapshot, route::RouteName},
-    store::{InFlight, StoreError, WindowSum},
+    domain::{
+        audit::compare::Change, disagreement::Disagreement, pending::PendingSnapshot, route::RouteName,
+    },
+    store::{AuditSums, InFlight, StoreError, WindowSum},
 };
 use chrono::{DateTime, TimeDelta, Utc};
 use std::{
@@ -70,6 +72,7 @@ impl<T> Kept<T> {
 struct Memory {
     windows: HashMap<Window, Kept<Vec<WindowSum>>>,
     disagreements: Kept<Vec<Disagreements>>,
+    audits: Kept<BTreeMap<String, AuditSums>>,
     in_flight: Kept<Vec<InFlight>>,
     newest: Kept<HashMap<RouteName, Newest>>,
 }
@@ -102,6 +105,7 @@ impl Memory {
         }
         let disagreements = store.disagreements(Window::Day.duration(), now);
         self.disagreements.refresh(WINDOW_EVERY, disagreements).await?;
+        self.audits.refresh(WINDOW_EVERY, store.audits(Window::Day.duration(), now)).await?;
         // Without a least time: each snapshot has them new, as long as they take less than ten milliseconds.
         self.in_flight.refresh(Duration::ZERO, store.in_flight(location)).await?;
         let newest = async {
@@ -143,7 +147,7 @@ impl Memory {
             taken_at: Some(now),
             location: Some(shared.location.clone()),
             routes,
-            ledgers: ledgers(shared, &active.adapters.ledgers, &pending),
+            ledgers: self.ledgers(shared, &active.adapters.ledgers, &pending),
             store_up: shared.store_up.load(Ordering::Relaxed),
             observers: configured.map(|o| is_up(&o)).collect(),
             loops: LoopName::ALL
@@ -153,6 +157,35 @@ impl Memory {
             clock_skew: skews(&active.adapters.ledgers),
             configuration: **shared.configuration.load(),
         }
+    }
+
+    fn ledgers(
+        &self,
+        shared: &Shared,
+        adapters: &BTreeMap<String, LedgerAdapter>,
+        pending: &BTreeMap<String, Arc<PendingSnapshot>>,
+    ) -> BTreeMap<String, LedgerSnapshot> {
+        let one = |(name, adapter): (&String, &LedgerAdapter)| {
+            let pending = pending.get(name).map(|pending| PendingSnapshot::clone(pending));
+            let snapshot = LedgerSnapshot::new(pending, shared.flow(name), &adapter.pending.figures());
+            (name.clone(), LedgerSnapshot { history: self.history(shared, name), ..snapshot })
+        };
+        adapters.iter().map(one).collect()
+    }
+
+    /// What the sample of a ledger and the canaries of its routes say of its history.
+    fn history(&self, shared: &Shared, ledger: &str) -> AuditSums {
+        let mut sums = self.audits.value.get(ledger).cloned().unwrap_or_default();
+        let active = shared.active.load();
+        let is_its = |route: &RouteName| {
+            active.routes.get(route).is_some_and(|route| route.config.ledger.as_deref() == Some(ledger))
+        };
+        for (route, kind, count) in &self.disagreements.value {
+            if let Some(change) = Change::of(*kind).filter(|_| is_its(route)) {
+                *sums.found.entry(change).or_default() += count;
+            }
+        }
+        sums
     }
 
     fn add_sums(&self, shared: &Shared, routes: &mut BTreeMap<RouteName, RouteSnapshot>) {
@@ -179,18 +212,6 @@ impl Memory {
             }
         }
     }
-}
-
-fn ledgers(
-    shared: &Shared,
-    adapters: &BTreeMap<String, LedgerAdapter>,
-    pending: &BTreeMap<String, Arc<PendingSnapshot>>,
-) -> BTreeMap<String, LedgerSnapshot> {
-    let one = |(name, adapter): (&String, &LedgerAdapter)| {
-        let pending = pending.get(name).map(|pending| PendingSnapshot::clone(pending));
-        (name.clone(), LedgerSnapshot::new(pending, shared.flow(name), &adapter.pending.figures()))
-    };
-    adapters.iter().map(one).collect()
 }
 
 fn skews(adapters: &BTreeMap<String, LedgerAdapter>) -> BTreeMap<Clock, TimeDelta> {

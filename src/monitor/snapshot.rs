@@ -15,6 +15,7 @@ use crate::{
         route::{Channel, Location, RouteName},
         verdict::{Class, Verdict},
     },
+    store::AuditSums,
 };
 use arc_swap::ArcSwap;
 use chrono::{DateTime, TimeDelta, Utc};
@@ -170,6 +171,8 @@ pub struct LedgerSnapshot {
     pub role_can_write: Option<bool>,
     /// How far its replica is behind.
     pub lag: Option<Duration>,
+    /// What the audit of its history came to over the last day, canaries among it.
+    pub history: AuditSums,
 }
 
 /// Joins what two ledgers have pending under one name.

@@ -152,7 +152,7 @@ fn id_list(ids: &[String]) -> Option<String> {
 }
 
 /// Foreign text in a line: at most 128 characters, and percent-encoded wherever it could be taken for something else.
-fn escaped(text: &str) -> String {
+pub(super) fn escaped(text: &str) -> String {
     let mut safe = String::new();
     for character in text.chars().take(128) {
         if character.is_ascii_alphanumeric() || "-_.:/".contains(character) {

@@ -7,7 +7,7 @@ use super::{
     levels::LEVELS,
     row::{canary_columns, maybe_int, micros, stored, text},
     statement::{Value, execute, fetch, fetch_in, values},
-    sums::kept_name,
+    sums::{Family, kept_name},
 };
 use crate::domain::route::Location;
 use chrono::{DateTime, Utc};
@@ -89,7 +89,7 @@ pub(super) async fn prune_sums(conn: &mut AnyConnection, horizon: &Horizon) -> R
         // Noted first, in the same transaction: no window reads a level that is half gone.
         let text = "UPDATE counter SET value = $1 WHERE name = $2 AND value < $1";
         execute(conn, text, values![before, kept_name(level.seconds)]).await?;
-        for family in ["verdict", "disagreement"] {
+        for family in Family::ALL.map(Family::word) {
             let text = "SELECT MIN(bucket) FROM sums WHERE family = $1 AND level = $2";
             let rows = fetch(conn, text, values![family, level.seconds]).await?;
             let oldest = rows.first().map_or(Ok(None), |row| maybe_int(row, 0))?;
@@ -105,9 +105,10 @@ pub(super) async fn prune_sums(conn: &mut AnyConnection, horizon: &Horizon) -> R
 /// Removes what else is beyond the horizon. All of it is little.
 pub(super) async fn prune_the_rest(conn: &mut AnyConnection, horizon: &Horizon) -> Result<(), Fault> {
     const UNFOLLOWED: &str = "ledger IN (SELECT ledger FROM follower WHERE lease_until < $1)";
-    let [units, strays, cells] = ["follower_unit", "follower_stray", "follower_cell"]
-        .map(|table| format!("DELETE FROM {table} WHERE {UNFOLLOWED}"));
-    let bounds: [(&str, DateTime<Utc>); 9] = [
+    let [units, strays, cells, samples] =
+        ["follower_unit", "follower_stray", "follower_cell", "audit_sample"]
+            .map(|table| format!("DELETE FROM {table} WHERE {UNFOLLOWED}"));
+    let bounds: [(&str, DateTime<Utc>); 10] = [
         ("DELETE FROM cap WHERE clock_hour < $1", horizon.canaries),
         ("DELETE FROM pause WHERE ends_at < $1", horizon.canaries),
         ("DELETE FROM operation WHERE at < $1", horizon.hours),
@@ -116,6 +117,7 @@ pub(super) async fn prune_the_rest(conn: &mut AnyConnection, horizon: &Horizon) 
         (&units, horizon.hours),
         (&strays, horizon.hours),
         (&cells, horizon.hours),
+        (&samples, horizon.hours),
         // The last, since those before it ask for its rows.
         ("DELETE FROM follower WHERE lease_until < $1", horizon.hours),
     ];

@@ -4,6 +4,7 @@
 //! Why it is made so: docs/adr/0006-store.md; what it holds: docs/data.md.
 
 mod append;
+mod audit;
 mod change;
 mod claim;
 mod control;
@@ -26,6 +27,7 @@ mod stream;
 mod sums;
 mod writer;
 
+pub use audit::{AuditSave, AuditStore, AuditSums};
 pub use claim::{Claim, claim, is_served};
 pub use error::StoreError;
 pub use open::open;
@@ -252,7 +254,7 @@ pub enum ErasureTarget {
 
 /// The monitor's own durable state.
 #[async_trait]
-pub trait Store: FollowerStore {
+pub trait Store: FollowerStore + AuditStore {
     /// Whether a write can be made now: makes one, of no worth, within two seconds.
     async fn ping(&self) -> Result<(), StoreError>;
 

@@ -10,10 +10,11 @@ use chrono::Utc;
 use sqlx::AnyConnection;
 
 /// The steps, in order; the first is number 1.
-const STEPS: [&str; 3] = [
+const STEPS: [&str; 4] = [
     include_str!("migrations/0001_first.sql"),
     include_str!("migrations/0002_follower.sql"),
     include_str!("migrations/0003_sight.sql"),
+    include_str!("migrations/0004_audit.sql"),
 ];
 
 /// Names the lock under which PostgreSQL processes bring the schema up to date, one at a time.

@@ -46,7 +46,8 @@ impl SqlStore {
     }
 }
 
-fn start_of(window: Duration, now: DateTime<Utc>) -> DateTime<Utc> {
+/// Where a window begins that ends now.
+pub(super) fn start_of(window: Duration, now: DateTime<Utc>) -> DateTime<Utc> {
     TimeDelta::from_std(window)
         .ok()
         .and_then(|window| now.checked_sub_signed(window))

@@ -22,13 +22,22 @@ pub(super) enum Family {
     Verdict,
     /// Contradictions of the views, in the bucket in which they were found.
     Disagreement,
+    /// Changes of a ledger's history, in the bucket in which they were found; the ledger is in the place of the route.
+    History,
 }
 
+/// Besides changes of history, so many notifications were compared.
+pub(super) const COMPARED: &str = "compared";
+
 impl Family {
+    /// All of them.
+    pub(super) const ALL: [Self; 3] = [Self::Verdict, Self::Disagreement, Self::History];
+
     pub(super) const fn word(self) -> &'static str {
         match self {
             Self::Verdict => "verdict",
             Self::Disagreement => "disagreement",
+            Self::History => "history",
         }
     }
 }
@@ -65,6 +74,13 @@ impl Deltas {
         kind: Disagreement,
     ) {
         self.add(Family::Disagreement, at, (route, location), (kind.word(), ""), 1);
+    }
+
+    /// The audit of a ledger found so many of this.
+    pub(super) fn audited(&mut self, ledger: &str, at: DateTime<Utc>, word: &'static str, count: u64) {
+        let (ledger, nowhere) = (RouteName::from_text(ledger), Location::from_text(""));
+        let count = i64::try_from(count).unwrap_or(i64::MAX);
+        self.add(Family::History, at, (&ledger, &nowhere), (word, ""), count);
     }
 
     fn add(

@@ -110,6 +110,16 @@ impl Service {
         });
     }
 
+    /// Waits until so many are in the sample of the audit.
+    pub fn until_sampled(&self, count: i64) {
+        until(&format!("{count} to be sampled"), 40, || {
+            let sampled = self.of_store("select count(*), 0 from audit_sample");
+            let (sampled, _) =
+                tokio::task::block_in_place(|| tokio::runtime::Handle::current().block_on(sampled));
+            if sampled == count { Ok(()) } else { Err(format!("{sampled}; log:\n{}", self.place.log())) }
+        });
+    }
+
     async fn of_store(&self, sql: &'static str) -> (i64, i64) {
         let store = format!("sqlite:{}", self.world.folder.path().join("monitor.db").display());
         let mut connection = AnyConnection::connect(&store).await.expect("the store is there");

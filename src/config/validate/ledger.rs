@@ -1,5 +1,6 @@
 //! Ledgers.
 
+mod audit;
 mod following;
 
 use super::{names::refer_route, sql, times};
@@ -19,6 +20,7 @@ pub(super) fn check(ledger: &Ledger, draft: &Draft, at: &At, report: &mut Report
     lookup(ledger, at, report);
     pending(ledger, draft, at, report);
     following::check(ledger, draft, at, report);
+    audit::check(ledger, at, report);
     if ledger.statuses.is_empty() {
         let hint = "write what each of the ledger's own words means, such as `sent: delivered`";
         report.fault(&at.key("statuses"), "no status is mapped: everything would be `unknown`", hint);

@@ -19,7 +19,7 @@ const STANDINGS: [Standing; 7] = [
 ];
 
 /// The number kept for a standing, and for none.
-pub(super) const fn to_code(standing: Option<Standing>) -> u8 {
+pub(in crate::domain) const fn to_code(standing: Option<Standing>) -> u8 {
     match standing {
         None => NO_STANDING,
         Some(Standing::Pending(Tried::Never)) => 1,
@@ -33,7 +33,7 @@ pub(super) const fn to_code(standing: Option<Standing>) -> u8 {
 }
 
 /// The standing of a kept number; nothing where the number is that of none or of no meaning.
-pub(super) fn from_code(code: u8) -> Option<Standing> {
+pub(in crate::domain) fn from_code(code: u8) -> Option<Standing> {
     STANDINGS.get(usize::from(code).checked_sub(1)?).copied()
 }
 

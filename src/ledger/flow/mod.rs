@@ -20,7 +20,8 @@ pub(super) use stream::Stream;
 
 use super::{LedgerError, Position};
 use crate::domain::{
-    flow::rows::{AttemptRow, NotificationRow, UnitId},
+    audit::sample::Reading,
+    flow::rows::{AttemptRow, LedgerId, NotificationRow, UnitId},
     route::RouteName,
 };
 use async_trait::async_trait;
@@ -71,6 +72,13 @@ pub trait FlowReader: Send + Sync {
     /// # Errors
     /// When the ledger can't be read.
     async fn truths(&self, units: &[UnitId]) -> Result<Truths, LedgerError>;
+
+    /// The attempts of these notifications as they are now, for the audit; `with_keys` tells too which notifications share their key with
+    /// others. At most two statements, as long as the answers are within the limit of rows.
+    ///
+    /// # Errors
+    /// When the ledger can't be read.
+    async fn histories(&self, notifications: &[LedgerId], with_keys: bool) -> Result<Reading, LedgerError>;
 
     /// Counts what was due at or after `from` and before `until`, by route and standing. Parts of a second are rounded outwards.
     ///

@@ -1,6 +1,7 @@
 //! A ledger that is followed, read.
 
 mod check;
+mod histories;
 
 use super::{
     FlowReader, Page, PartitionReading, RouteField, Truths,
@@ -15,7 +16,8 @@ use super::{
 use crate::{
     config::ledger::{Cursor, Ledger},
     domain::{
-        flow::rows::{AttemptRow, NotificationRow, UnitId},
+        audit::sample::Reading,
+        flow::rows::{AttemptRow, LedgerId, NotificationRow, UnitId},
         route::RouteName,
     },
     ledger::{
@@ -303,6 +305,10 @@ impl FlowReader for LedgerFlow {
                 Ok(truths)
             })
             .await
+    }
+
+    async fn histories(&self, notifications: &[LedgerId], with_keys: bool) -> Result<Reading, LedgerError> {
+        self.read_histories(notifications, with_keys).await
     }
 
     async fn partition(

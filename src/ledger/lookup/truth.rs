@@ -22,7 +22,8 @@ impl LookupLayout {
         self.route
     }
 
-    fn unit(&self) -> UnitFields {
+    /// The columns that tell a notification, or one of its destinations, apart.
+    pub(super) fn unit(&self) -> UnitFields {
         UnitFields { notification: self.notification_id, destination: self.destination }
     }
 }

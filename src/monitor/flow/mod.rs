@@ -1,5 +1,6 @@
 //! The followers of the ledgers: one replica follows each ledger, the others stand by.
 
+mod audit;
 mod books;
 mod keep;
 mod pass;
@@ -7,6 +8,7 @@ mod report;
 mod residue;
 mod stream;
 
+pub use audit::{Audit, AuditError, Audited, READ_PER_PASS, Recent};
 pub use books::{Asked, Books, BooksError, Interval, RouteBooks, RouteUnits, reconcile};
 pub use pass::{Following, PassError, Passed};
 pub use report::{FlowNumbers, FlowReport, RouteFlow};
@@ -108,6 +110,7 @@ struct Follower {
     /// The state, while this process leads and nothing has gone wrong since it was loaded.
     following: Option<Following>,
     residue: Residue,
+    audit: Audit,
     erased: BTreeSet<String>,
     is_caught_up: bool,
     /// Between two passes.
@@ -123,6 +126,7 @@ impl Follower {
             reader,
             following: None,
             residue: Residue::default(),
+            audit: Audit::default(),
             erased: BTreeSet::new(),
             is_caught_up: false,
             every: ASK_EVERY,
@@ -141,6 +145,7 @@ impl Follower {
             Lead::Ours { is_new, erased } => {
                 if is_new || erased != self.erased {
                     self.following = None;
+                    self.audit.reload();
                     self.erased = erased;
                 }
             }
@@ -191,7 +196,17 @@ impl Follower {
             }
         }
         self.following = Some(following);
+        self.audit(shared, config, &passed.recent, passed.is_end).await;
         Ok(())
+    }
+
+    /// Reads again what is due of the sample. Following does not depend on it.
+    async fn audit(&mut self, shared: &Shared, config: &Ledger, recent: &[Recent], is_end: bool) {
+        let audited = Audited { ledger: &self.name, owner: &shared.owner, config, erased: &self.erased };
+        let (reader, store) = (&*self.reader, &*shared.store);
+        if let Err(error) = self.audit.pass(audited, reader, store, recent, is_end, Utc::now()).await {
+            tracing::warn!(event = "ledger_not_audited", ledger = self.name, reason = %error);
+        }
     }
 
     /// Both streams were read to their end: the figures are those of now.
@@ -248,6 +263,7 @@ impl Follower {
     /// Another process leads: what it finds is on its own page.
     fn stand_by(&mut self, shared: &Shared) {
         self.following = None;
+        self.audit.reload();
         self.is_caught_up = false;
         self.residue = Residue::default();
         self.withdraw(shared);

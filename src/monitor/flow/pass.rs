@@ -1,6 +1,7 @@
 //! One pass over a ledger: read what is new and the overlap before it, fold it, and look up what new rows alone don't settle.
 
 use super::{
+    audit::{self, Recent},
     keep,
     stream::{Attempts, Notifications, Watermark},
 };
@@ -26,7 +27,7 @@ use crate::{
 };
 use chrono::{DateTime, TimeDelta, Utc};
 use std::{
-    collections::{BTreeMap, BTreeSet, HashMap},
+    collections::{BTreeMap, BTreeSet, HashMap, HashSet},
     sync::Arc,
     time::Duration,
 };
@@ -73,6 +74,8 @@ pub struct Passed {
     pub is_end: bool,
     /// How many rows were read.
     pub rows: u64,
+    /// Customers' notifications that are followed for good from this pass on, for the audit: those that it looks back to.
+    pub recent: Vec<Recent>,
 }
 
 /// A ledger that is being followed.
@@ -84,6 +87,8 @@ pub struct Following {
     /// Where the history begins that is followed.
     horizon: DateTime<Utc>,
     overlap: TimeDelta,
+    /// How far the audit looks back; nothing where there is none.
+    audited_back: Option<TimeDelta>,
     /// Open notifications, and whether our own store knows them as canaries.
     open: HashMap<UnitId, bool>,
     /// What was due before can't be a canary of ours; nothing before the store was asked.
@@ -138,6 +143,7 @@ impl Following {
             attempts: Watermark::kept(places.attempts),
             horizon: places.horizon,
             overlap: config.overlap.delta(),
+            audited_back: audit::settings(config).looks_back(),
             open: HashMap::new(),
             canaries_from: None,
             is_fresh,
@@ -168,6 +174,7 @@ impl Following {
         let rows = notifications.read + attempts.as_ref().map_or(0, |attempts| attempts.read);
 
         let canaries = self.canaries_among(store, &notifications.rows).await?;
+        let recent = self.recent(&notifications.rows, &canaries, notifications.as_of);
         self.flow.begin_pass(notifications.as_of);
         self.flow.canaries(&canaries);
         for (row, is_closed) in notifications.rows {
@@ -195,7 +202,25 @@ impl Following {
         let changes = self.flow.end_pass()?;
         self.notifications = notifications.watermark;
         self.attempts = attempts_mark.unwrap_or_default();
-        Ok(Passed { changes, as_of: notifications.as_of, is_end, rows })
+        Ok(Passed { changes, as_of: notifications.as_of, is_end, rows, recent })
+    }
+
+    /// What the audit may take of these rows.
+    fn recent(
+        &self,
+        rows: &[(NotificationRow, bool)],
+        canaries: &[UnitId],
+        as_of: DateTime<Utc>,
+    ) -> Vec<Recent> {
+        let Some(from) = self.audited_back.and_then(|back| as_of.checked_sub_signed(back)) else {
+            return Vec::new();
+        };
+        let canaries: HashSet<&UnitId> = canaries.iter().collect();
+        let is_taken = |(row, is_closed): &&(NotificationRow, bool)| {
+            let is_canary = row.is_marked_canary || row.has_canary_key;
+            *is_closed && row.due >= from && !is_canary && !canaries.contains(&row.unit)
+        };
+        rows.iter().filter(is_taken).map(|(row, _)| (row.unit.notification.clone(), row.due)).collect()
     }
 
     /// What is to be written of a pass.

@@ -241,7 +241,7 @@ async fn erase(conn: &mut AnyConnection, which: &FollowedErasure, now: DateTime<
     let text = "INSERT INTO follower_erasure (digest, at) VALUES ($1, $2) ON CONFLICT (digest) DO UPDATE SET at = excluded.at";
     execute(conn, text, values![erasure_digest(&which.notification_id), micros(now)]).await?;
     let mut gone = 0;
-    for table in ["follower_unit", "follower_stray"] {
+    for table in ["follower_unit", "follower_stray", "audit_sample"] {
         for key in &which.keys {
             let text = format!("DELETE FROM {table} WHERE unit = $1");
             gone += execute(conn, text, values![key.as_str()]).await?;
