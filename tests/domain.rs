@@ -1,5 +1,7 @@
 //! The pure core: the whole product of view states, and any order of evidence.
 
+#[path = "domain/history.rs"]
+mod history;
 #[path = "domain/refusal.rs"]
 mod refusal;
 #[path = "domain/sight.rs"]
