@@ -67,7 +67,13 @@ fn what_is_changed_away_from_its_end_is_found() {
         (vec![read(100, &[("a", Delivered)], None), read(200, &[("a", Retryable)], None)], 0),
         (vec![read(100, &[("a", Delivered)], None), read(200, &[("a", PermanentRejection)], service)], 0),
         (vec![read(100, &[("a", PermanentRejection)], recipient), read(200, &[("a", Delivered)], None)], 0),
-        (vec![read(100, &[("a", Retryable), ("b", Delivered)], None), read(200, &[("a", Retryable)], None)], 1),
+        (
+            vec![
+                read(100, &[("a", Retryable), ("b", Delivered)], None),
+                read(200, &[("a", Retryable)], None),
+            ],
+            1,
+        ),
         (vec![read(100, &[("a", Delivered), ("b", Retryable)], None)], 2),
         (vec![read(100, &[("a", PermanentRejection), ("b", PermanentRejection)], recipient)], 2),
     ] {

@@ -8,6 +8,7 @@ use crate::{
             compare::Change,
             sample::{Judged, Sample, Settings},
         },
+        disclosure::shown,
         flow::rows::LedgerId,
     },
     ledger::{FlowReader, LedgerError, flow::text_of},
@@ -161,7 +162,7 @@ impl Audit {
             );
             return;
         }
-        let (notification_id, kind) = (escaped(&text_of(notification)), change.word());
+        let (notification_id, kind) = (escaped(&shown(&text_of(notification))), change.word());
         if change == Change::LateReversal {
             tracing::info!(event = "ledger_late_reversal", ledger, notification_id, count);
         } else {
