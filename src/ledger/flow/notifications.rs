@@ -134,10 +134,12 @@ fn is_marked(cell: &Cell, column: &str) -> Result<bool, Misfit> {
     }
 }
 
-/// Whether a key has the form of those that canaries are submitted under: `dc-` and 32 hexadecimal digits.
+/// Whether a key holds one of the form that canaries are submitted under: `dc-` and 32 hexadecimal digits. A service may keep it with a
+/// prefix of its own.
 fn looks_like_a_canary_key(key: &str) -> bool {
-    let digits = key.strip_prefix("dc-").unwrap_or_default();
-    digits.len() == 32 && digits.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
+    let digits =
+        |rest: &str| rest.bytes().take_while(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f')).count();
+    key.match_indices("dc-").any(|(at, head)| digits(&key[at + head.len()..]) == 32)
 }
 
 #[cfg(test)]
@@ -153,7 +155,9 @@ mod tests {
     fn a_key_of_ours_is_recognised_and_no_other() {
         let (route, location) = (RouteName::new(Channel::Sms, "a"), Location::from_text("here"));
         let key = IdempotencyKey::derive(&route, &location, CanaryKind::Scheduled, DateTime::UNIX_EPOCH);
-        assert!(looks_like_a_canary_key(key.as_str()));
+        for ours in [key.as_str(), &format!("tenant-7:{key}"), &format!("dc-{key}:v2")] {
+            assert!(looks_like_a_canary_key(ours), "{ours}");
+        }
         for other in ["", "dc-", "dc-1", &key.as_str()[3..], &key.as_str().to_uppercase(), &format!("{key}0")]
         {
             assert!(!looks_like_a_canary_key(other), "{other}");
