@@ -6,6 +6,8 @@ mod postgres;
 mod scrape;
 #[path = "books/service.rs"]
 mod service;
+#[path = "books/torn.rs"]
+mod torn;
 #[path = "common/world.rs"]
 mod world;
 

@@ -14,7 +14,7 @@ use delivery_canary::{
         route::RouteName,
     },
     ledger::{self, FlowReader},
-    monitor::flow::Following,
+    monitor::flow::{Following, LedgerToFollow},
     store::{self, Store, follower::FollowerSave},
 };
 use serde_json::json;
@@ -132,10 +132,16 @@ pub fn reader(config: &Ledger) -> Result<Arc<dyn FlowReader>> {
 
 /// A follower that goes on from what the store has.
 pub async fn following(store: &dyn Store, config: Ledger) -> Result<Following> {
-    let kept = store.followed(LEDGER).await?;
     let deadline = |(_, name): (&str, &str)| (RouteName::from_text(name), Duration::from_secs(900));
     let deadlines: BTreeMap<RouteName, Duration> = ROUTES.map(deadline).into();
-    Ok(Following::new(reader(&config)?, &config, &deadlines, kept, Utc::now())?)
+    let wanted = LedgerToFollow {
+        ledger: LEDGER,
+        config: &config,
+        reader: reader(&config)?,
+        deadlines: &deadlines,
+        erased: &BTreeSet::new(),
+    };
+    Ok(Following::load(store, &wanted, Utc::now()).await?)
 }
 
 /// Makes a pass and writes it down, as the monitor does.

@@ -45,15 +45,13 @@ pub struct FollowedCell {
     pub body: String,
 }
 
-/// All that is kept of one ledger.
+/// What is kept of one ledger, but for the units, which may be many: see [`FollowerStore::followed_units`].
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Followed {
     /// Up to where it was followed, in the follower's own words; nothing before the first save.
     pub position: Option<String>,
     /// When it was last saved.
     pub saved_at: Option<DateTime<Utc>>,
-    /// What is pending.
-    pub units: Vec<FollowedUnit>,
     /// What waits for its notification.
     pub strays: Vec<FollowedStray>,
     /// What is past.
@@ -132,11 +130,25 @@ pub trait FollowerStore: Send + Sync + 'static {
     /// When the store can't be used.
     async fn step_down(&self, ledger: &str, owner: &str) -> Result<(), StoreError>;
 
-    /// All that is kept of a ledger.
+    /// What is kept of a ledger, but for the units.
     ///
     /// # Errors
     /// When the store can't be used.
     async fn followed(&self, ledger: &str) -> Result<Followed, StoreError>;
+
+    /// The kept units of a ledger whose keys come after this one (`""`: from the first), in the order of their keys, a page of
+    /// them: the last page is empty.
+    ///
+    /// # Errors
+    /// When the store can't be used.
+    async fn followed_units(&self, ledger: &str, after: &str) -> Result<Vec<FollowedUnit>, StoreError>;
+
+    /// When what is kept of a ledger was last saved. Who doesn't lead reads in several calls, between which the leader may save:
+    /// what was read is of one moment where this is what it was.
+    ///
+    /// # Errors
+    /// When the store can't be used.
+    async fn followed_saved_at(&self, ledger: &str) -> Result<Option<DateTime<Utc>>, StoreError>;
 
     /// Writes a pass down, whole or not at all. `false` where somebody else leads by now: nothing is written.
     ///

@@ -15,7 +15,7 @@ use delivery_canary::{
     },
     domain::{accounting::Partition, flow::rows::RouteNo, route::RouteName},
     ledger::{self, FlowReader},
-    monitor::flow::{Following, PassError, Passed},
+    monitor::flow::{Following, LedgerToFollow, PassError, Passed},
     store::{self, Store, follower::Lead},
 };
 use std::{
@@ -72,9 +72,14 @@ impl Watch {
         let mut following = match self.following.take() {
             Some(following) => following,
             None => {
-                let kept = self.store.followed(&self.name).await.expect("what was kept can be read");
-                Following::new(Arc::clone(&self.reader), &self.config, &self.deadlines, kept, now)
-                    .expect("it goes on from what was kept")
+                let wanted = LedgerToFollow {
+                    ledger: &self.name,
+                    config: &self.config,
+                    reader: Arc::clone(&self.reader),
+                    deadlines: &self.deadlines,
+                    erased: &BTreeSet::new(),
+                };
+                Following::load(&*self.store, &wanted, now).await.expect("it goes on from what was kept")
             }
         };
         let mut passed = following.pass(&*self.store, &BTreeSet::new()).await?;

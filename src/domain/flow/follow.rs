@@ -111,23 +111,33 @@ impl Flow {
     pub fn restore(settings: Settings, saved: Saved) -> Result<Self, RestoreError> {
         let mut flow = Self::new(settings);
         flow.cells = Cells::new(saved.cells);
-        for kept in &saved.units {
-            let (key, mut unit) = kept.restore()?;
-            unit.route = flow.settings.place(unit.route);
-            if unit.has(Flag::Tied) {
-                flow.tied.insert(key.clone());
-            }
-            if unit.standing().is_terminal() {
-                // It waited for an open attempt that may be gone by now.
-                touch(&mut flow.touched, &key, &mut unit);
-            }
-            flow.units.insert(key, unit);
-        }
+        flow.restore_units(&saved.units)?;
         for kept in &saved.strays {
             let (key, stray) = kept.restore()?;
             flow.strays.push(key, stray);
         }
         Ok(flow)
+    }
+
+    /// Takes kept units, before the first pass. They may come in parts: the core's own form of them takes a fraction of the memory.
+    ///
+    /// # Errors
+    ///
+    /// Where a kept unit means nothing.
+    pub fn restore_units(&mut self, kept: &[DurableUnit]) -> Result<(), RestoreError> {
+        for kept in kept {
+            let (key, mut unit) = kept.restore()?;
+            unit.route = self.settings.place(unit.route);
+            if unit.has(Flag::Tied) {
+                self.tied.insert(key.clone());
+            }
+            if unit.standing().is_terminal() {
+                // It waited for an open attempt that may be gone by now.
+                touch(&mut self.touched, &key, &mut unit);
+            }
+            self.units.insert(key, unit);
+        }
+        Ok(())
     }
 
     /// Begins a pass. `now` is our time before its first reading.

@@ -6,7 +6,7 @@ mod units;
 
 pub use units::RouteUnits;
 
-use super::{Following, PassError};
+use super::{Following, LedgerToFollow, PassError};
 use crate::{
     catalog::labels::OTHER_ROUTE,
     config::ledger::Ledger,
@@ -122,13 +122,18 @@ pub async fn reconcile(
     reader: Arc<dyn FlowReader>,
     store: &dyn Store,
 ) -> Result<Books, BooksError> {
-    let kept = store.followed(asked.ledger).await?;
-    if kept.position.is_none() {
+    if store.followed_saved_at(asked.ledger).await?.is_none() {
         return Err(BooksError::NotFollowed(asked.ledger.to_owned()));
     }
     let erased = store.erased().await?;
-    let mut following =
-        Following::without(&erased, Arc::clone(&reader), asked.config, asked.deadlines, kept, Utc::now())?;
+    let wanted = LedgerToFollow {
+        ledger: asked.ledger,
+        config: asked.config,
+        reader: Arc::clone(&reader),
+        deadlines: asked.deadlines,
+        erased: &erased,
+    };
+    let mut following = Following::load(store, &wanted, Utc::now()).await?;
     let mut tries = 0;
     loop {
         let as_of = catch_up(&mut following, store, &erased).await?;

@@ -78,13 +78,15 @@ pub struct Erased {
 }
 
 impl Erased {
-    /// Takes it out of what was kept.
-    pub fn take(kept: &mut Followed, is_erased: impl Fn(&UnitId) -> bool) -> Self {
-        // What is no key is told when it is restored.
-        let is_erased = |key: &str| UnitKey::from_text(key).is_ok_and(|key| is_erased(&key.unit()));
-        let units = kept.units.extract_if(.., |unit| is_erased(&unit.unit)).map(|unit| unit.unit);
-        let strays = kept.strays.extract_if(.., |stray| is_erased(&stray.unit));
-        Self { units: units.collect(), strays: strays.map(|stray| (stray.unit, stray.attempt)).collect() }
+    /// Takes it out of kept units.
+    pub fn take_units(&mut self, kept: &mut Vec<FollowedUnit>, is_erased: impl Fn(&UnitId) -> bool) {
+        self.units.extend(kept.extract_if(.., |unit| is_of(&unit.unit, &is_erased)).map(|unit| unit.unit));
+    }
+
+    /// Takes it out of kept strays.
+    pub fn take_strays(&mut self, kept: &mut Vec<FollowedStray>, is_erased: impl Fn(&UnitId) -> bool) {
+        let strays = kept.extract_if(.., |stray| is_of(&stray.unit, &is_erased));
+        self.strays.extend(strays.map(|stray| (stray.unit, stray.attempt)));
     }
 
     /// Has it removed.
@@ -94,33 +96,47 @@ impl Erased {
     }
 }
 
-/// What was kept, as the core takes it. Routes are kept by name: their numbers change with the configuration.
+/// What is no key is told when it is restored.
+fn is_of(key: &str, is_erased: impl Fn(&UnitId) -> bool) -> bool {
+    UnitKey::from_text(key).is_ok_and(|key| is_erased(&key.unit()))
+}
+
+fn number(routes: &[RouteName], name: &str) -> RouteNo {
+    let place = routes.iter().position(|route| route.as_str() == name).unwrap_or(routes.len());
+    RouteNo(u16::try_from(place).unwrap_or(u16::MAX))
+}
+
+/// Kept units, as the core takes them. Routes are kept by name: their numbers change with the configuration.
+///
+/// # Errors
+/// Where the words of a row can't be read.
+pub fn units(kept: Vec<FollowedUnit>, routes: &[RouteName]) -> Result<Vec<DurableUnit>, String> {
+    let units = kept.into_iter().map(|unit| {
+        let [own, by_attempts, at, flags] = numbers(&unit.body)?;
+        let (route, due) = (i64::from(number(routes, &unit.route).0), unit.due.timestamp_micros());
+        Ok(DurableUnit { key: unit.unit, route, due, own, by_attempts, at, flags })
+    });
+    units.collect()
+}
+
+/// What was kept beside the units, as the core takes it. Routes are kept by name: their numbers change with the configuration.
 ///
 /// # Errors
 /// Where the words of a row can't be read.
 pub fn saved(kept: Followed, routes: &[RouteName]) -> Result<Saved, String> {
-    let number = |name: &str| {
-        let place = routes.iter().position(|route| route.as_str() == name).unwrap_or(routes.len());
-        RouteNo(u16::try_from(place).unwrap_or(u16::MAX))
-    };
-    let units = kept.units.into_iter().map(|unit| {
-        let [own, by_attempts, at, flags] = numbers(&unit.body)?;
-        let (route, due) = (i64::from(number(&unit.route).0), unit.due.timestamp_micros());
-        Ok(DurableUnit { key: unit.unit, route, due, own, by_attempts, at, flags })
-    });
     let strays = kept.strays.into_iter().map(|stray| {
         let [at, leaves, since] = numbers(&stray.body)?;
         Ok(DurableStray { unit: stray.unit, attempt: stray.attempt, at, leaves, since })
     });
     let cells = kept.cells.into_iter().map(|cell| {
         let level = if cell.level == Level::Minute.seconds() { Level::Minute } else { Level::Hour };
-        let key = CellKey { level, route: number(&cell.route), start: cell.bucket.timestamp() };
+        let key = CellKey { level, route: number(routes, &cell.route), start: cell.bucket.timestamp() };
         let [settled @ .., p0, p1, p2, p3, a0, a1, a2, a3, a4]: [i64; 13] = numbers(&cell.body)?;
         let prints = [p0, p1, p2, p3].map(i64::cast_unsigned);
         Ok((key, Cell { settled, prints, attempts: [a0, a1, a2, a3, a4] }))
     });
     Ok(Saved {
-        units: units.collect::<Result<_, String>>()?,
+        units: Vec::new(),
         strays: strays.collect::<Result<_, String>>()?,
         cells: cells.collect::<Result<_, String>>()?,
     })
@@ -222,11 +238,11 @@ mod tests {
         let save = save(changes, &names(&["sms/a", "sms/b"]), &places, true);
         assert_eq!(Places::from_text(&save.position), Ok(places));
         assert_eq!(save.forget, [(60, at(60)), (3_600, at(0))]);
-        let kept =
-            Followed { units: save.units, strays: save.strays, cells: save.cells, ..Followed::default() };
+        let kept = Followed { strays: save.strays, cells: save.cells, ..Followed::default() };
         // Another configuration: one more route, in front.
-        let saved = saved(kept, &names(&["email/z", "sms/a", "sms/b"])).expect("it can be read");
-        assert_eq!(saved.units, [unit("one", 1), unit("rest", 3)]);
+        let routes = names(&["email/z", "sms/a", "sms/b"]);
+        let saved = saved(kept, &routes).expect("it can be read");
+        assert_eq!(units(save.units, &routes).expect("they can be read"), [unit("one", 1), unit("rest", 3)]);
         assert_eq!(saved.strays, [stray]);
         assert_eq!(saved.cells, [(key(Level::Minute, 2), cell), (key(Level::Hour, 3), cell)]);
     }
@@ -241,14 +257,13 @@ mod tests {
         };
         let stray =
             |unit: &str| FollowedStray { unit: unit.into(), attempt: "i5".into(), body: String::new() };
-        let mut kept = Followed {
-            units: vec![unit("i1"), unit("i2"), unit("no key")],
-            strays: vec![stray("i1"), stray("i3")],
-            ..Followed::default()
-        };
+        let mut units = vec![unit("i1"), unit("i2"), unit("no key")];
+        let mut strays = vec![stray("i1"), stray("i3")];
         let one = UnitKey::from_text("i1").expect("a key").unit();
-        let erased = Erased::take(&mut kept, |unit| *unit == one);
-        assert_eq!((kept.units, kept.strays), (vec![unit("i2"), unit("no key")], vec![stray("i3")]));
+        let mut erased = Erased::default();
+        erased.take_units(&mut units, |unit| *unit == one);
+        erased.take_strays(&mut strays, |unit| *unit == one);
+        assert_eq!((units, strays), (vec![unit("i2"), unit("no key")], vec![stray("i3")]));
         let mut save = FollowerSave::default();
         erased.add_to(&mut save);
         assert_eq!(save.gone, ["i1"]);
@@ -259,8 +274,7 @@ mod tests {
     fn what_means_nothing_is_refused() {
         for body in ["", "1 2 3", "1 2 3 4 5", "a b c d"] {
             let unit = FollowedUnit { unit: "u".into(), route: "r".into(), due: at(0), body: body.into() };
-            let kept = Followed { units: vec![unit], ..Followed::default() };
-            assert!(saved(kept, &[]).is_err(), "{body}");
+            assert!(units(vec![unit], &[]).is_err(), "{body}");
         }
         assert!(Places::from_text("{}").is_err());
     }

@@ -10,7 +10,7 @@ mod stream;
 
 pub use audit::{Audit, AuditError, Audited, READ_PER_PASS, Recent};
 pub use books::{Asked, Books, BooksError, Interval, RouteBooks, RouteUnits, reconcile};
-pub use pass::{Following, PassError, Passed};
+pub use pass::{Following, LedgerToFollow, PassError, Passed};
 pub use report::{FlowNumbers, FlowReport, RouteFlow};
 
 use super::{adapters::LedgerAdapter, shared::Shared, snapshot::Observer};
@@ -18,7 +18,7 @@ use crate::{
     catalog::labels::{FollowerMode, LoopName},
     config::ledger::Ledger,
     ledger::FlowReader,
-    store::follower::{Followed, Lead},
+    store::follower::Lead,
 };
 use chrono::{DateTime, TimeDelta, Utc};
 use residue::Residue;
@@ -248,13 +248,18 @@ impl Follower {
     /// Makes the state of what was kept.
     async fn load(&mut self, shared: &Shared, config: &Ledger) -> Result<Following, PassError> {
         let deadlines = shared.active.load().all_deadlines();
-        let kept = shared.store.followed(&self.name).await?;
-        let now = Utc::now();
-        match Following::without(&self.erased, Arc::clone(&self.reader), config, &deadlines, kept, now) {
+        let wanted = LedgerToFollow {
+            ledger: &self.name,
+            config,
+            reader: Arc::clone(&self.reader),
+            deadlines: &deadlines,
+            erased: &self.erased,
+        };
+        match Following::load(&*shared.store, &wanted, Utc::now()).await {
             Err(error @ PassError::Kept(_)) => {
                 tracing::warn!(event = "ledger_begins_anew", ledger = self.name, reason = %error);
                 self.is_caught_up = false;
-                Following::new(Arc::clone(&self.reader), config, &deadlines, Followed::default(), now)
+                Following::anew(&wanted, Utc::now())
             }
             result => result,
         }

@@ -41,6 +41,9 @@ const NO_DEADLINE: Duration = Duration::from_secs(86_400);
 /// How many lookups a pass may ask for to settle what new rows don't.
 const SETTLED_PER_PASS: usize = 2_000;
 
+/// How often what is kept is read until no save came in between.
+const READINGS: usize = 5;
+
 /// How much older than its slot a canary may seem by the ledger's clock.
 const CANARY_MARGIN: TimeDelta = TimeDelta::days(1);
 
@@ -59,6 +62,11 @@ pub enum PassError {
     /// What was kept can't be understood.
     #[error("what the store keeps of the ledger's follower can't be read: {0}")]
     Kept(String),
+    /// It was saved anew, each time that it was read.
+    #[error(
+        "what the store keeps of the ledger's follower was saved anew each time that it was read: try again"
+    )]
+    Moving,
     /// It did not come to its end.
     #[error("it did not come to its end within {0:?}")]
     TooLong(Duration),
@@ -99,35 +107,66 @@ pub struct Following {
     kept_anyway: keep::Erased,
 }
 
+/// Which ledger is followed, by what, and what is to be left alone of it.
+pub struct LedgerToFollow<'a> {
+    /// The ledger's name.
+    pub ledger: &'a str,
+    /// Its configuration.
+    pub config: &'a Ledger,
+    /// Its reader.
+    pub reader: Arc<dyn FlowReader>,
+    /// The deadlines of all routes.
+    pub deadlines: &'a BTreeMap<RouteName, Duration>,
+    /// Digests of erased notifications.
+    pub erased: &'a BTreeSet<String>,
+}
+
 impl Following {
-    /// Goes on from what was kept without these notifications, by their digests, and has what was kept of them removed.
+    /// Goes on from what was kept; from the configured history where nothing was. What was erased and is kept all the same is
+    /// left out, and removed with the next save.
     ///
     /// # Errors
-    /// When what was kept can't be understood.
-    pub fn without(
-        erased: &BTreeSet<String>,
-        reader: Arc<dyn FlowReader>,
-        config: &Ledger,
-        deadlines: &BTreeMap<RouteName, Duration>,
-        mut kept: Followed,
+    /// When the store can't be used, or what was kept can't be understood, or was saved anew each time that it was read.
+    pub async fn load(
+        store: &dyn Store,
+        wanted: &LedgerToFollow<'_>,
         now: DateTime<Utc>,
     ) -> Result<Self, PassError> {
-        let kept_anyway = keep::Erased::take(&mut kept, |unit| is_erased(erased, unit));
-        let following = Self::new(reader, config, deadlines, kept, now)?;
-        Ok(Self { kept_anyway, ..following })
+        for _ in 0..READINGS {
+            let mut kept = store.followed(wanted.ledger).await?;
+            let saved_at = kept.saved_at;
+            let is_erased = |unit: &UnitId| is_erased(wanted.erased, unit);
+            let mut kept_anyway = keep::Erased::default();
+            kept_anyway.take_strays(&mut kept.strays, is_erased);
+            let mut following = Self::new(wanted, kept, now)?;
+            let mut after = String::new();
+            loop {
+                let mut page = store.followed_units(wanted.ledger, &after).await?;
+                let Some(last) = page.last() else { break };
+                after.clone_from(&last.unit);
+                kept_anyway.take_units(&mut page, is_erased);
+                let units = keep::units(page, wanted.reader.routes()).map_err(PassError::Kept)?;
+                let restored = following.flow.restore_units(&units);
+                restored.map_err(|error| PassError::Kept(error.to_string()))?;
+            }
+            // Only the one who leads writes. A reconciliation may read beside it, and must not take the parts of two states for one.
+            if store.followed_saved_at(wanted.ledger).await? == saved_at {
+                return Ok(Self { kept_anyway, ..following });
+            }
+        }
+        Err(PassError::Moving)
     }
 
-    /// Goes on from what was kept; from the configured history where nothing was.
+    /// Follows from the configured history on, whatever was kept: that goes with the next save.
     ///
     /// # Errors
-    /// When what was kept can't be understood.
-    pub fn new(
-        reader: Arc<dyn FlowReader>,
-        config: &Ledger,
-        deadlines: &BTreeMap<RouteName, Duration>,
-        kept: Followed,
-        now: DateTime<Utc>,
-    ) -> Result<Self, PassError> {
+    /// None that can be named: the same as for what was kept.
+    pub fn anew(wanted: &LedgerToFollow<'_>, now: DateTime<Utc>) -> Result<Self, PassError> {
+        Self::new(wanted, Followed::default(), now)
+    }
+
+    fn new(wanted: &LedgerToFollow<'_>, kept: Followed, now: DateTime<Utc>) -> Result<Self, PassError> {
+        let (reader, config, deadlines) = (Arc::clone(&wanted.reader), wanted.config, wanted.deadlines);
         let is_fresh = kept.position.is_none();
         let places = match &kept.position {
             Some(text) => keep::Places::from_text(text).map_err(PassError::Kept)?,

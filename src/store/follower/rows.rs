@@ -21,7 +21,7 @@ use std::{collections::BTreeSet, time::Duration};
 /// the same page would be read for ever.
 const SAVE_LIMIT: Duration = Duration::from_secs(20);
 
-/// How many units or cells one query gives when a follower is loaded.
+/// How many units, strays or cells one query gives when a follower is loaded.
 const LOADED_AT_ONCE: usize = 20_000;
 
 /// `erased`, and whoever leads, ask so.
@@ -47,6 +47,19 @@ impl FollowerStore for SqlStore {
 
     async fn followed(&self, ledger: &str) -> Result<Followed, StoreError> {
         Ok(followed(&self.database, ledger).await?)
+    }
+
+    async fn followed_units(&self, ledger: &str, after: &str) -> Result<Vec<FollowedUnit>, StoreError> {
+        let limit = i64::try_from(LOADED_AT_ONCE).unwrap_or(i64::MAX);
+        let text = "SELECT unit, route, due, body FROM follower_unit WHERE ledger = $1 AND unit > $2 ORDER BY unit LIMIT $3";
+        let rows = self.database.query(text, values![ledger, after, limit]).await?;
+        Ok(rows.iter().map(unit_of).collect::<Result<_, Fault>>()?)
+    }
+
+    async fn followed_saved_at(&self, ledger: &str) -> Result<Option<DateTime<Utc>>, StoreError> {
+        let text = "SELECT saved_at FROM follower WHERE ledger = $1";
+        let rows = self.database.query(text, values![ledger]).await?;
+        Ok(rows.first().map(|row| maybe_instant(row, 0)).transpose()?.flatten())
     }
 
     async fn save_followed(
@@ -121,18 +134,8 @@ async fn followed(database: &Database, ledger: &str) -> Result<Followed, Fault> 
     let Some(row) = rows.first() else { return Ok(Followed::default()) };
     let mut all =
         Followed { position: maybe_text(row, 0)?, saved_at: maybe_instant(row, 1)?, ..Followed::default() };
-    // In parts, each within the limit of a call. Only the caller, who leads, changes them.
+    // In parts, each within the limit of a call.
     let limit = i64::try_from(LOADED_AT_ONCE).unwrap_or(i64::MAX);
-    loop {
-        let after = all.units.last().map_or("", |unit| &unit.unit);
-        let text = "SELECT unit, route, due, body FROM follower_unit WHERE ledger = $1 AND unit > $2 ORDER BY unit LIMIT $3";
-        let rows = database.query(text, values![ledger, after, limit]).await?;
-        let is_last = rows.len() < LOADED_AT_ONCE;
-        all.units.extend(rows.iter().map(unit_of).collect::<Result<Vec<_>, _>>()?);
-        if is_last {
-            break;
-        }
-    }
     loop {
         let (unit, attempt) = all.strays.last().map_or(("", ""), |stray| (&stray.unit, &stray.attempt));
         let text = "SELECT unit, attempt, body FROM follower_stray WHERE ledger = $1 AND (unit, attempt) > ($2, $3) \
