@@ -1,11 +1,17 @@
-//! `ledger reconcile`.
+//! `ledger grants` and `ledger reconcile`.
 
 mod account;
+mod grants;
 mod reconcile;
 
-use super::Outcome;
+use super::{Outcome, wiring};
+use crate::{
+    config::ledger::Ledger,
+    ledger::{self, LedgerAdapter},
+};
 use anyhow::Result;
 use clap::{Args, Subcommand};
+use std::sync::Arc;
 
 /// Ledgers.
 #[derive(Debug, Args)]
@@ -18,6 +24,8 @@ pub struct LedgerCommand {
 enum What {
     /// Hold what is followed against an exact count, for an interval of due times
     Reconcile(reconcile::ReconcileArgs),
+    /// Print the least GRANTs that the configured queries need
+    Grants(grants::GrantsArgs),
 }
 
 /// There is no such ledger.
@@ -28,9 +36,17 @@ pub struct NoSuchLedger {
     known: String,
 }
 
+/// The adapter of a ledger. Nothing is connected to.
+fn opened(name: &str, config: &Ledger) -> Result<Arc<LedgerAdapter>> {
+    wiring::install_tls();
+    ledger::open(name, config)
+        .map_err(|error| wiring::ConfigurationAtFault(format!("ledger `{name}`: {error}")).into())
+}
+
 /// Runs the command.
 pub async fn run(command: LedgerCommand) -> Result<Outcome> {
     match command.what {
         What::Reconcile(args) => reconcile::run(args).await,
+        What::Grants(args) => grants::run(args).await,
     }
 }

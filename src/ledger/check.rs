@@ -143,7 +143,7 @@ impl LedgerAdapter {
     }
 
     /// Values that fit the query's types and find nothing.
-    fn trial_binds(&self) -> Binds {
+    pub(super) fn trial_binds(&self) -> Binds {
         let uuids = (0..TRIED_WITH as u128).map(|n| uuid::Uuid::from_u128(n).to_string());
         let numbers = (1..=TRIED_WITH).map(|n| format!("-{n}"));
         let keys = (0..TRIED_WITH).map(|n| format!("dc-{n:032}"));

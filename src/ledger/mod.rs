@@ -11,6 +11,7 @@ mod cell;
 pub mod check;
 mod error;
 pub mod flow;
+pub mod grants;
 mod lookup;
 mod mysql;
 mod notes;

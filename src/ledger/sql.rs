@@ -1,6 +1,7 @@
 //! The user's own SQL with named parameters: read by a small tokenizer, never wrapped, never rewritten beyond the parameters.
 
 mod lexical;
+pub mod names;
 
 use lexical::{cast, comment_length, dollar_tag, list_type, starts_word, until_quote, word_of};
 use std::{collections::BTreeMap, fmt};

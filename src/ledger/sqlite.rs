@@ -15,7 +15,10 @@ use sqlx::{
     query::Query,
     sqlite::{SqliteArguments, SqliteConnectOptions, SqliteRow},
 };
-use std::time::{Duration, Instant};
+use std::{
+    path::Path,
+    time::{Duration, Instant},
+};
 use tokio::{sync::Semaphore, time::timeout};
 
 /// How many instructions of SQLite's machine run between two looks at the clock.
@@ -40,6 +43,11 @@ impl SqliteReader {
             .statement_cache_capacity(0)
             .disable_statement_logging();
         Self { options, limits, permits: Semaphore::new(2) }
+    }
+
+    /// The file.
+    pub fn path(&self) -> &Path {
+        self.options.get_filename()
     }
 
     /// A connection of one's own, whose statements end at the limit.

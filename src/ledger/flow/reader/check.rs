@@ -9,11 +9,14 @@ use super::{
 };
 use crate::ledger::{
     LedgerAdapter,
-    binds::{Binds, Rows},
+    binds::{Binds, Prepared, Rows},
     check::{Finding, Level},
     notes::Notes,
 };
 use chrono::{DateTime, TimeDelta, Utc};
+
+/// What is new in the long run came since then.
+const RECENT: TimeDelta = TimeDelta::minutes(5);
 
 impl LedgerAdapter {
     /// Runs each query as it will be run in the long run: for what came in the last minutes, and for a closed hour.
@@ -24,13 +27,50 @@ impl LedgerAdapter {
             findings.extend(self.check_stream(queries, attempts, now).await);
         }
         if let Some((prepared, layout)) = &queries.partition {
-            let (from, until) = (now - TimeDelta::hours(2), now - TimeDelta::hours(1));
-            let (binds, _) = queries.partition_binds(prepared, from, until);
-            let binds = Binds { overlap: self.overlap, ..binds };
+            let binds = self.trial_of_count(queries, prepared, now);
             let fits = |row: Vec<_>| PartitionRows::new(prepared, layout, &self.words).row(&row);
             findings.extend(self.check_query(prepared, &binds, fits).await);
         }
         findings
+    }
+
+    /// Each query with values as it has them in the long run, where such can be made.
+    pub(in crate::ledger) async fn trials(&self) -> Vec<(&Prepared, Binds)> {
+        let trial = || self.trial_binds();
+        let mut trials = vec![(&self.lookup.0, trial())];
+        trials.extend(self.pending.iter().map(|(prepared, _)| (prepared, trial())));
+        let Some(queries) = &self.flow else { return trials };
+        let now = Utc::now();
+        trials.push(self.trial_of(queries, &queries.notifications, now).await);
+        if let Some(attempts) = &queries.attempts {
+            trials.push(self.trial_of(queries, attempts, now).await);
+        }
+        if let Some((prepared, _)) = &queries.partition {
+            trials.push((prepared, self.trial_of_count(queries, prepared, now)));
+        }
+        trials
+    }
+
+    async fn trial_of<'a, L>(
+        &'a self,
+        queries: &FlowQueries,
+        stream: &'a Stream<L>,
+        now: DateTime<Utc>,
+    ) -> (&'a Prepared, Binds) {
+        let after = self.position_before(queries, stream, now - RECENT).await.ok();
+        let binds = after.map(|after| queries.page_binds(stream, after, None, now)).unwrap_or_default();
+        (&stream.prepared, Binds { overlap: self.overlap, ..binds })
+    }
+
+    pub(super) fn trial_of_count(
+        &self,
+        queries: &FlowQueries,
+        prepared: &Prepared,
+        now: DateTime<Utc>,
+    ) -> Binds {
+        let (from, until) = (now - TimeDelta::hours(2), now - TimeDelta::hours(1));
+        let (binds, _) = queries.partition_binds(prepared, from, until);
+        Binds { overlap: self.overlap, ..binds }
     }
 
     async fn check_stream<L: RowLayout>(
@@ -40,8 +80,7 @@ impl LedgerAdapter {
         now: DateTime<Utc>,
     ) -> Vec<Finding> {
         let prepared = &stream.prepared;
-        let recent = now - TimeDelta::minutes(5);
-        let after = match self.position_before(queries, stream, recent).await {
+        let after = match self.position_before(queries, stream, now - RECENT).await {
             Ok(after) => after,
             Err(error) => {
                 let name = format!("{} query", prepared.name);

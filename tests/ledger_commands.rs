@@ -1,0 +1,17 @@
+//! The commands that take a reader from a schema to a checked configuration: `ledger init`, `ledger grants` and `ledger check`, as
+//! processes of their own, against real databases.
+
+#[path = "shapes/bed.rs"]
+mod bed;
+#[path = "ledger_commands/grants.rs"]
+mod grants;
+#[path = "common/mariadb.rs"]
+mod mariadb;
+#[path = "shapes/plain.rs"]
+mod plain;
+#[path = "common/postgres.rs"]
+mod postgres;
+#[path = "ledger_commands/run.rs"]
+mod run;
+#[path = "shapes/watch.rs"]
+mod watch;
