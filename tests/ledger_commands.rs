@@ -5,6 +5,8 @@
 mod bed;
 #[path = "ledger_commands/grants.rs"]
 mod grants;
+#[path = "ledger_commands/init.rs"]
+mod init;
 #[path = "common/mariadb.rs"]
 mod mariadb;
 #[path = "shapes/plain.rs"]

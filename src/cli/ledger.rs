@@ -1,7 +1,8 @@
-//! `ledger grants` and `ledger reconcile`.
+//! `ledger init`, `ledger grants` and `ledger reconcile`.
 
 mod account;
 mod grants;
+mod init;
 mod reconcile;
 
 use super::{Outcome, wiring};
@@ -24,6 +25,8 @@ pub struct LedgerCommand {
 enum What {
     /// Hold what is followed against an exact count, for an interval of due times
     Reconcile(reconcile::ReconcileArgs),
+    /// Propose a ledger's configuration from the tables of its database
+    Init(init::InitArgs),
     /// Print the least GRANTs that the configured queries need
     Grants(grants::GrantsArgs),
 }
@@ -47,6 +50,7 @@ fn opened(name: &str, config: &Ledger) -> Result<Arc<LedgerAdapter>> {
 pub async fn run(command: LedgerCommand) -> Result<Outcome> {
     match command.what {
         What::Reconcile(args) => reconcile::run(args).await,
+        What::Init(args) => init::run(args).await,
         What::Grants(args) => grants::run(args).await,
     }
 }

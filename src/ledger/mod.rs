@@ -12,6 +12,7 @@ pub mod check;
 mod error;
 pub mod flow;
 pub mod grants;
+pub mod init;
 mod lookup;
 mod mysql;
 mod notes;
