@@ -3,6 +3,8 @@
 
 #[path = "shapes/bed.rs"]
 mod bed;
+#[path = "ledger_commands/check.rs"]
+mod check;
 #[path = "ledger_commands/grants.rs"]
 mod grants;
 #[path = "ledger_commands/init.rs"]

@@ -9,7 +9,7 @@ use crate::{
         Config, Loaded,
         receipt::{Receiver, WebhookReceiver},
     },
-    ledger::{self, check::Level},
+    ledger,
     monitor::counters::Counters,
     receipt::reach::{Connected, ProbeError, reach},
     store,
@@ -35,16 +35,11 @@ pub async fn run(loaded: &Loaded) -> Vec<CheckResult> {
     let mut results = vec![store(config).await];
     for (name, settings) in &config.ledgers {
         match ledger::open(name, settings) {
-            Ok(adapter) => results.extend(adapter.check().await.into_iter().map(|finding| CheckResult {
-                name: format!("ledger {name}: {}", finding.name),
-                status: match finding.level {
-                    Level::Ok => Status::Ok,
-                    Level::Warn => Status::Warn,
-                    Level::Failed => Status::Failed,
-                },
-                detail: finding.detail,
-                hint: finding.hint,
-            })),
+            Ok(adapter) => {
+                let findings = adapter.check().await;
+                results
+                    .extend(findings.into_iter().map(|finding| super::ledger::check_result(name, finding)));
+            }
             Err(error) => results.push(result(format!("ledger {name}"), Err(error.to_string()), "")),
         }
     }

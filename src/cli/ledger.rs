@@ -1,9 +1,12 @@
-//! `ledger init`, `ledger grants` and `ledger reconcile`.
+//! `ledger init`, `ledger grants`, `ledger check` and `ledger reconcile`.
 
 mod account;
+mod check;
 mod grants;
 mod init;
 mod reconcile;
+
+pub(super) use check::result as check_result;
 
 use super::{Outcome, wiring};
 use crate::{
@@ -27,6 +30,8 @@ enum What {
     Reconcile(reconcile::ReconcileArgs),
     /// Propose a ledger's configuration from the tables of its database
     Init(init::InitArgs),
+    /// Check ledgers: their queries, their rows, and what one real refresh costs. Nothing is written
+    Check(check::LedgerCheckArgs),
     /// Print the least GRANTs that the configured queries need
     Grants(grants::GrantsArgs),
 }
@@ -51,6 +56,7 @@ pub async fn run(command: LedgerCommand) -> Result<Outcome> {
     match command.what {
         What::Reconcile(args) => reconcile::run(args).await,
         What::Init(args) => init::run(args).await,
+        What::Check(args) => check::run(args).await,
         What::Grants(args) => grants::run(args).await,
     }
 }

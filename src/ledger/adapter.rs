@@ -46,7 +46,7 @@ pub struct LedgerAdapter {
     pub(super) words: Words,
     pub(super) overlap: Duration,
     pub(super) freshness: Duration,
-    refresh_every: Duration,
+    pub(super) refresh_every: Duration,
     pub(super) stats: Arc<LedgerStats>,
     told: Mutex<BTreeSet<String>>,
 }

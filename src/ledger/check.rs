@@ -1,5 +1,6 @@
 //! What `check --online` asks of a ledger: does each query run, do its columns fit, what would it cost, could the role write?
 
+pub mod cost;
 mod mysql;
 mod postgres;
 mod sqlite;
@@ -73,6 +74,8 @@ pub(super) struct Scan {
     table: String,
     /// Whether it is large enough to hurt.
     is_large: bool,
+    /// Statements that would make the indexes that it lacks, where the plan tells which.
+    indexes: Vec<String>,
 }
 
 impl LedgerAdapter {
@@ -324,8 +327,14 @@ fn plan(prepared: &Prepared, scans: Result<Vec<Scan>, LedgerError>) -> Finding {
     };
     let (large, small): (Vec<&Scan>, Vec<&Scan>) = scans.iter().partition(|scan| scan.is_large);
     if !large.is_empty() {
-        let hint = hint_of_a_scan(prepared);
-        return Finding::new(name, Level::Warn, format!("it reads all of {}", text(&large)), hint);
+        let making: BTreeSet<&str> =
+            large.iter().flat_map(|scan| &scan.indexes).map(String::as_str).collect();
+        let mut hint = hint_of_a_scan(prepared).to_owned();
+        if !making.is_empty() {
+            hint += "; by the plan: ";
+            hint += &making.into_iter().collect::<Vec<_>>().join("; ");
+        }
+        return Finding::new(name, Level::Warn, format!("it reads all of {}", text(&large)), &hint);
     }
     match small.as_slice() {
         [] => Finding::ok(name, "by indexes"),

@@ -1,6 +1,7 @@
 //! A ledger that is followed, read.
 
 mod check;
+mod cost;
 mod histories;
 
 use super::{
