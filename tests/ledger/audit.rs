@@ -13,11 +13,8 @@ use delivery_canary::{
         route::RouteName,
     },
     ledger::{self, FlowReader},
-    monitor::flow::{Audit, AuditError, Audited, Following, READ_PER_PASS},
-    store::{
-        self, AuditSums, Store,
-        follower::{Followed, FollowedErasure},
-    },
+    monitor::flow::{Audit, AuditError, Audited, Following, LedgerToFollow, READ_PER_PASS},
+    store::{self, AuditSums, Store, follower::FollowedErasure},
 };
 use serde_json::{Value, json};
 use std::{
@@ -173,9 +170,14 @@ impl Bench {
     /// Follows to the end, and takes the sample.
     async fn follow(&mut self) {
         let deadlines = BTreeMap::from([(RouteName::from_text("email/receipts"), Duration::from_secs(60))]);
-        let reader = Arc::clone(&self.reader);
-        let mut following =
-            Following::new(reader, &self.config, &deadlines, Followed::default(), Utc::now()).unwrap();
+        let wanted = LedgerToFollow {
+            ledger: "test",
+            config: &self.config,
+            reader: Arc::clone(&self.reader),
+            deadlines: &deadlines,
+            erased: &self.erased,
+        };
+        let mut following = Following::anew(&wanted, Utc::now()).unwrap();
         loop {
             let passed = ends("a pass", following.pass(&*self.store, &self.erased)).await.unwrap();
             self.pass(&passed.recent, false, 0).await.unwrap();
