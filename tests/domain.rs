@@ -1,5 +1,7 @@
 //! The pure core: the whole product of view states, and any order of evidence.
 
+#[path = "domain/failure_evidence.rs"]
+mod failure_evidence;
 #[path = "domain/history.rs"]
 mod history;
 #[path = "domain/refusal.rs"]
@@ -15,7 +17,7 @@ use delivery_canary::domain::{
         AmbiguityReason, ArrivalRefusal, AttemptFact, Content, LedgerRow, Receipt, RefusalReason, Submission,
         SubmissionResult,
     },
-    failure_evidence::{Question, Stream, Weights},
+    failure_evidence::Question,
     following::next_look,
     outcome::{Disposition, Outcome},
     route::{CanaryId, Channel, IdempotencyKey, Location, NotificationId, RouteName},
@@ -316,42 +318,6 @@ proptest! {
             None => prop_assert!(canary.settlement().is_some()),
         }
     }
-
-    #[test]
-    fn the_sum_stays_between_zero_and_its_cap(votes in proptest::collection::vec(any::<bool>(), 0..400), p0 in 0.0001f64..0.01) {
-        let weights = Weights::new(p0, 0.3, 5.0, TimeDelta::minutes(5));
-        let mut stream = Stream::default();
-        for (n, failed) in votes.iter().enumerate() {
-            stream.observe(&weights, instant(60 * i64::try_from(n).unwrap()), *failed);
-            prop_assert!(stream.value >= 0.0 && stream.value <= weights.cap());
-            prop_assert_eq!(stream.value > 0.0, stream.failing_since.is_some());
-        }
-        let trailing = votes.iter().rev().take_while(|f| **f).count();
-        prop_assert_eq!(stream.consecutive as usize, trailing);
-    }
-}
-
-#[test]
-fn one_bad_event_never_pages_and_a_sustained_outage_does() {
-    let weights = Weights::new(0.0005, 0.3, 5.0, TimeDelta::minutes(5));
-    let mut stream = Stream::default();
-    stream.observe(&weights, instant(0), true);
-    assert!(!stream.is_sustained(&weights));
-    stream.observe(&weights, instant(60), true);
-    assert!(
-        stream.value >= weights.bound && !stream.is_sustained(&weights),
-        "two in a minute are not yet sustained"
-    );
-    for minute in 2..=5 {
-        stream.observe(&weights, instant(60 * minute), true);
-    }
-    assert!(stream.is_sustained(&weights));
-    let mut good = 0;
-    while stream.is_sustained(&weights) {
-        good += 1;
-        stream.observe(&weights, instant(60 * (5 + good)), false);
-    }
-    assert!(good <= 10, "it took {good} good canaries to come down");
 }
 
 #[test]

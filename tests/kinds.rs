@@ -72,6 +72,46 @@ async fn while_there_is_evidence_confirmations_are_sent_and_not_before() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn other_rules_by_a_reload_weigh_the_history_anew_and_say_so() {
+    let world = World::new(Shape::default()).await;
+    world.simulator.fault_on(Fault::SilentDrop).await.unwrap();
+    let place = world.configure("monitor");
+    let _monitor = place.serve();
+    let evidence = |place: &Place| {
+        place.value("delivery_canary_failure_evidence", &[ROUTE[0], ("question", "arrives"), ROUTE[1]])
+    };
+    until("the evidence to be at its cap", 60, || match evidence(&place) {
+        Some(value) if value >= 6.0 => Ok(()),
+        other => Err(format!("{other:?}; log:\n{}", place.log())),
+    });
+    let text = fs::read_to_string(&place.config).unwrap();
+    let changed = text.replace("evidence: { sustain: 3s }", "evidence: { sustain: 3s, p0: 0.01, bound: 8 }");
+    assert_ne!(text, changed);
+    fs::write(&place.config, changed).unwrap();
+    until("the log to say so", 60, || {
+        if place.log().contains("evidence_refolded") { Ok(()) } else { Err(place.log()) }
+    });
+    let log = place.log();
+    let mut lines = log.lines().filter(|line| line.contains("evidence_refolded"));
+    let line: Value = serde_json::from_str(lines.next().unwrap()).unwrap();
+    assert_eq!(lines.next(), None, "once");
+    assert_eq!((&line["route"], &line["location"]), (&"webhook/receipts".into(), &"here".into()));
+    assert_eq!(line["old"], "p0 0.0005, p1 0.3, bound 5, sustain 3s, expected end delivered");
+    assert_eq!(line["new"], "p0 0.01, p1 0.3, bound 8, sustain 3s, expected end delivered");
+    let folded = usize::try_from(line["canaries"].as_u64().unwrap()).unwrap();
+    let all = canaries(&place);
+    let settled = all.iter().filter(|c| !c["verdict"].is_null()).count();
+    assert!(folded >= 5 && folded <= settled, "{folded} of {settled}");
+    assert_eq!(line["arrives_before"].as_f64(), Some(6.0));
+    // The outage goes on, so the evidence is soon at its new cap, which a count of only new canaries would reach later than the log's.
+    assert!(line["arrives"].as_f64().unwrap() > 6.0, "{line}");
+    until("the new cap to show", 30, || match evidence(&place) {
+        Some(value) if (value - 9.0).abs() < 1e-9 => Ok(()),
+        other => Err(format!("{other:?}")),
+    });
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_second_webhook_is_a_duplicate_and_the_canary_is_good() {
     let world = World::new(Shape::default()).await;
     world.simulator.fault_on(Fault::Duplicate).await.unwrap();

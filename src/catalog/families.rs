@@ -35,7 +35,7 @@ families! {
     CANARY_LAST_ARRIVAL = Gauge "delivery_canary_last_arrival_timestamp_seconds" [Route, Location] in Timestamp absent "none arrived yet";
     /// Canaries in a row, up to the newest, that did not arrive.
     CANARY_CONSECUTIVE_FAILURES = Gauge "delivery_canary_consecutive_failures" [Route, Location] in Count;
-    /// Evidence that canaries do not arrive, or not in time: 5 is a hundred thousand to one.
+    /// Evidence that canaries do not arrive, or not in time: 5 is a hundred thousand to one. It is at the route's bound only if the failing has lasted `sustain`: a page is due.
     CANARY_FAILURE_EVIDENCE = Gauge "delivery_canary_failure_evidence" [Route, Location, Question] in PowersOfTen;
     /// Slot of the first failure since there was no evidence of failure.
     CANARY_FAILING_SINCE = Gauge "delivery_canary_failing_since_timestamp_seconds" [Route, Location, Question] in Timestamp absent "there is no evidence of failure";

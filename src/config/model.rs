@@ -288,7 +288,7 @@ impl Default for Confirmations {
     }
 }
 
-/// How failures are weighed: the capped cumulative sum of docs/ARCHITECTURE.md.
+/// How failures are weighed: docs/alerting.md.
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct EvidenceConfig {
@@ -298,7 +298,7 @@ pub struct EvidenceConfig {
     pub p1: f64,
     /// The evidence, in powers of ten, at which a page is due.
     pub bound: f64,
-    /// How long the failing must have lasted.
+    /// How long the failing must have lasted before a page. A run of failures in a row counts in full only when it has lasted that long.
     pub sustain: Span,
 }
 

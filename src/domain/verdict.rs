@@ -106,6 +106,17 @@ pub enum ExpectedEnd {
     Rejected,
 }
 
+impl ExpectedEnd {
+    /// The word for it in the configuration and in logs.
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Delivered => "delivered",
+            Self::Suppressed => "suppressed",
+            Self::Rejected => "rejected",
+        }
+    }
+}
+
 impl Verdict {
     /// All verdicts.
     pub const ALL: [Self; 10] = [

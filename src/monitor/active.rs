@@ -191,8 +191,9 @@ fn activate(
         Some(ledger) => config.ledgers.get(ledger).map_or(TimeDelta::zero(), |l| l.overlap.delta()),
         None => TimeDelta::zero(),
     };
-    let p0 = route.evidence.p0.unwrap_or((1.0 - route.objective_percent / 100.0) / 2.0);
-    let weights = Weights::new(p0, route.evidence.p1, route.evidence.bound, route.evidence.sustain.delta());
+    let evidence = &route.evidence;
+    let weights =
+        Weights::new(route.healthy_failure_rate(), evidence.p1, evidence.bound, evidence.sustain.delta());
     let interval = streams[0].schedule.typical_interval(now).unwrap_or(Duration::from_secs(60));
     Ok(ActiveRoute { name, config: route.clone(), streams, weights, interval, ledger_overlap })
 }

@@ -1,7 +1,8 @@
 //! Failure evidence of every route, folded from settled canaries in the order (slot, id).
 //!
 //! What settles in order is added; what settles out of order, or is corrected, refolds its route from a checkpoint
-//! that lies before everything that can still be corrected.
+//! that lies before everything that can still be corrected. A route with new rules is refolded from its beginning, and
+//! shows the evidence by its old rules until then.
 
 use crate::{
     domain::{
@@ -13,7 +14,7 @@ use crate::{
     store::Settled,
 };
 use chrono::{DateTime, Utc};
-use std::collections::HashMap;
+use std::{collections::HashMap, fmt};
 
 /// A canary's place in the order of evidence.
 type Place = (DateTime<Utc>, CanaryId);
@@ -32,12 +33,12 @@ pub struct Evidence {
 
 impl Evidence {
     /// Takes the next settled canary.
-    fn observe(&mut self, weights: &Weights, expected: ExpectedEnd, settled: &Settled) {
+    fn observe(&mut self, rules: &Rules, settled: &Settled) {
         for (question, stream) in
             [(Question::Arrives, &mut self.arrives), (Question::InTime, &mut self.in_time)]
         {
-            if let Some(failed) = question.vote(settled.verdict, expected) {
-                stream.observe(weights, settled.slot, failed);
+            if let Some(failed) = question.vote(settled.verdict, rules.expected) {
+                stream.observe(&rules.weights, settled.slot, failed);
                 if failed {
                     self.stopped = settled.stopped;
                 }
@@ -52,11 +53,46 @@ impl Evidence {
     }
 }
 
+/// By what a route's canaries become evidence.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Rules {
+    /// How its failures are weighed.
+    pub weights: Weights,
+    /// The end that is expected of its canaries.
+    pub expected: ExpectedEnd,
+}
+
+impl fmt::Display for Rules {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}, expected end {}", self.weights, self.expected.word())
+    }
+}
+
+/// What a fold of a route from its beginning came to.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Refolded {
+    /// The rules by which it was folded before; nothing: it was not.
+    pub old: Option<Rules>,
+    /// The rules in force.
+    pub new: Rules,
+    /// How many canaries were folded.
+    pub canaries: usize,
+    /// The slot of the first of them.
+    pub from: Option<DateTime<Utc>>,
+    /// The evidence before.
+    pub before: Evidence,
+    /// The evidence now.
+    pub now: Evidence,
+}
+
 /// A route's rules and evidence.
 #[derive(Clone, Debug)]
 struct Entry {
-    weights: Weights,
-    expected: ExpectedEnd,
+    rules: Rules,
+    /// The rules of `current`, where they are not those in force.
+    folded_by: Option<Rules>,
+    /// Whether all of it has to be folded, by the rules in force.
+    is_due: bool,
     checkpoint: Evidence,
     current: Evidence,
 }
@@ -68,15 +104,22 @@ pub struct Book {
 }
 
 impl Book {
-    /// Sets a route's rules. With other rules than before it has to be refolded from the beginning: `true` says so.
-    pub fn set_rules(&mut self, route: &RouteName, weights: Weights, expected: ExpectedEnd) -> bool {
-        let is_same = |e: &Entry| e.weights == weights && e.expected == expected;
-        if self.routes.get(route).is_some_and(is_same) {
-            return false;
+    /// Sets a route's rules. With other rules than before it is due to be folded from its beginning.
+    pub fn set_rules(&mut self, route: &RouteName, rules: Rules) {
+        let Some(entry) = self.routes.get_mut(route) else {
+            let fresh = Evidence::default();
+            let entry = Entry { rules, folded_by: None, is_due: true, checkpoint: fresh, current: fresh };
+            self.routes.insert(route.clone(), entry);
+            return;
+        };
+        if entry.rules == rules {
+            return;
         }
-        let fresh = Evidence::default();
-        self.routes.insert(route.clone(), Entry { weights, expected, checkpoint: fresh, current: fresh });
-        true
+        if !entry.is_due {
+            entry.folded_by = Some(entry.rules);
+        }
+        entry.rules = rules;
+        entry.is_due = true;
     }
 
     /// Forgets routes that are configured no more.
@@ -95,13 +138,21 @@ impl Book {
         open.map(|(route, _)| route.clone()).collect()
     }
 
+    /// The routes that have to be folded from their beginning.
+    pub fn due(&self) -> Vec<RouteName> {
+        self.routes.iter().filter(|(_, entry)| entry.is_due).map(|(route, _)| route.clone()).collect()
+    }
+
     /// Takes a canary that settled. Where it is not next in the order, answers from which slot on the route has to
     /// be refolded, and by `None` inside, that it has to be from the beginning.
     pub fn take(&mut self, settled: &Settled) -> Option<Option<DateTime<Utc>>> {
         let entry = self.routes.get_mut(&settled.route)?;
+        if entry.is_due {
+            return Some(None);
+        }
         let place = (settled.slot, settled.canary_id);
         if entry.current.last.is_none_or(|last| last < place) {
-            entry.current.observe(&entry.weights, entry.expected, settled);
+            entry.current.observe(&entry.rules, settled);
             return None;
         }
         match entry.checkpoint.last {
@@ -110,7 +161,8 @@ impl Book {
         }
     }
 
-    /// Refolds a route from its settled canaries, in order. With `from_checkpoint` those at or before the checkpoint are skipped.
+    /// Refolds a route from its settled canaries, in order. With `from_checkpoint` those at or before the checkpoint are skipped; a
+    /// route that is due has to be folded without, and only then there is something to tell.
     /// The new checkpoint is the state before `stable`: nothing older can still be corrected.
     pub fn refold(
         &mut self,
@@ -118,18 +170,34 @@ impl Book {
         settled: &[Settled],
         from_checkpoint: bool,
         stable: DateTime<Utc>,
-    ) {
-        let Some(entry) = self.routes.get_mut(route) else { return };
+    ) -> Option<Refolded> {
+        let entry = self.routes.get_mut(route)?;
+        if from_checkpoint && entry.is_due {
+            return None;
+        }
         let mut state = if from_checkpoint { entry.checkpoint } else { Evidence::default() };
         let start = state.last;
         let mut checkpoint = state;
+        let mut canaries = 0;
         for one in settled.iter().filter(|s| start.is_none_or(|last| (s.slot, s.canary_id) > last)) {
-            state.observe(&entry.weights, entry.expected, one);
+            state.observe(&entry.rules, one);
+            canaries += 1;
             if one.slot < stable {
                 checkpoint = state;
             }
         }
+        let refolded = entry.is_due.then(|| Refolded {
+            old: entry.folded_by,
+            new: entry.rules,
+            canaries,
+            from: settled.first().map(|one| one.slot),
+            before: entry.current,
+            now: state,
+        });
+        entry.is_due = false;
+        entry.folded_by = None;
         entry.current = state;
         entry.checkpoint = checkpoint;
+        refolded
     }
 }

@@ -1,12 +1,15 @@
 //! Keeps the book of failure evidence in step with the store, whoever settled: this process, a replica, or a run before.
 
-use super::shared::Shared;
+use super::{
+    evidence::{Refolded, Rules},
+    shared::Shared,
+};
 use crate::{
     catalog::labels::LoopName,
     domain::route::RouteName,
     store::{Settled, StoreError},
 };
-use chrono::{DateTime, TimeDelta, Utc};
+use chrono::{DateTime, SecondsFormat, TimeDelta, Utc};
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 use tokio_util::sync::CancellationToken;
 
@@ -35,14 +38,17 @@ pub async fn run(shared: Arc<Shared>, cancel: CancellationToken) {
     }
 }
 
-/// Takes in what settled since the last step. On the first one, and for a route with new rules, folds from the beginning.
+/// Takes in what settled since the last step. On the first one, and for a route with new rules, folds from the beginning. What
+/// the store did not let be folded is due still in the next step.
 async fn step(shared: &Shared, change: &mut Option<i64>, now: DateTime<Utc>) -> Result<(), StoreError> {
-    let mut refold: BTreeMap<RouteName, From> =
-        apply_rules(shared).into_iter().map(|route| (route, None)).collect();
+    apply_rules(shared);
+    let due = shared.evidence().due();
+    let mut refold: BTreeMap<RouteName, From> = due.into_iter().map(|route| (route, None)).collect();
     let known = match *change {
         Some(known) => known,
         // The feed is joined at its end before anything is folded: what settles in between comes twice, never not at all.
-        None => shared.store.newest_change().await?,
+        // It is noted at once: if the store fails before all routes are folded, those that were miss nothing.
+        None => *change.insert(shared.store.newest_change().await?),
     };
     let mut newest = known;
     loop {
@@ -70,15 +76,13 @@ async fn step(shared: &Shared, change: &mut Option<i64>, now: DateTime<Utc>) -> 
     Ok(())
 }
 
-fn apply_rules(shared: &Shared) -> Vec<RouteName> {
+fn apply_rules(shared: &Shared) {
     let active = shared.active.load();
     let mut book = shared.evidence();
     book.retain(|route| active.routes.contains_key(route));
-    let is_new = |name: &&RouteName| {
-        let route = &active.routes[*name];
-        book.set_rules(name, route.weights, route.config.expected_end)
-    };
-    active.routes.keys().filter(is_new).cloned().collect()
+    for (name, route) in &active.routes {
+        book.set_rules(name, Rules { weights: route.weights, expected: route.config.expected_end });
+    }
 }
 
 async fn fold(shared: &Shared, route: &RouteName, from: From, now: DateTime<Utc>) -> Result<(), StoreError> {
@@ -88,6 +92,28 @@ async fn fold(shared: &Shared, route: &RouteName, from: From, now: DateTime<Utc>
     let follow_for =
         shared.active.load().routes.get(route).map_or(TimeDelta::days(1), |r| r.config.follow_for.delta());
     let stable = now - follow_for - TimeDelta::hours(1);
-    shared.evidence().refold(route, &settled, from.is_some(), stable);
+    let refolded = shared.evidence().refold(route, &settled, from.is_some(), stable);
+    if let Some(refolded) = refolded {
+        tell(shared, route, &refolded);
+    }
     Ok(())
+}
+
+/// Says that what was known is weighed by other rules from now on. A page may come or go by that alone.
+fn tell(shared: &Shared, route: &RouteName, refolded: &Refolded) {
+    let Some(old) = refolded.old.filter(|old| *old != refolded.new) else { return };
+    tracing::info!(
+        event = "evidence_refolded",
+        route = route.as_str(),
+        location = shared.location.as_str(),
+        old = %old,
+        new = %refolded.new,
+        canaries = refolded.canaries,
+        from = refolded.from.map(|at| at.to_rfc3339_opts(SecondsFormat::Millis, true)),
+        arrives_before = refolded.before.arrives.value,
+        arrives = refolded.now.arrives.value,
+        in_time_before = refolded.before.in_time.value,
+        in_time = refolded.now.in_time.value,
+        "the evidence is weighed by other rules from now on, the settled canaries of before included"
+    );
 }

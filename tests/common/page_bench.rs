@@ -153,12 +153,8 @@ pub fn full(config: &Config) -> Snapshot {
     ledger.role_can_write = Some(false);
     ledger.lag = Some(Duration::from_millis(250));
     for route in snapshot.routes.values_mut() {
-        let failing = Stream {
-            value: 2.5,
-            failing_since: Some(instant(-600)),
-            newest_failure: Some(instant(0)),
-            consecutive: 3,
-        };
+        let failing =
+            Stream { value: 2.5, failing_since: Some(instant(-600)), consecutive: 3, ..Stream::default() };
         route.arrives = failing;
         route.in_time = failing;
         route.newest_submission = Some(instant(0));
