@@ -6,6 +6,7 @@
 //! * [`domain`]: pure. Canaries, evidence, verdicts, schedules. No I/O, no clock, no randomness.
 //! * [`simulator`]: a small notification service with faults on demand. It knows nothing of the monitor.
 //! * [`catalog`]: every metric family: name, kind, labels, help, and whether it may be absent.
+//! * [`dashboards`]: the dashboards for Grafana, generated.
 //! * [`trust`]: whom our TLS clients trust.
 //! * [`config`]: typed configuration: parse, interpolate, validate, with file, line and column.
 //! * [`store`]: the monitor's own durable state, on SQLite or PostgreSQL.
@@ -23,6 +24,7 @@ pub mod acceptance;
 pub mod catalog;
 pub mod cli;
 pub mod config;
+pub mod dashboards;
 pub mod domain;
 pub mod exposition;
 pub mod health;

@@ -3,6 +3,7 @@
 pub mod canary;
 pub mod check;
 pub mod check_online;
+pub mod dashboards;
 pub mod demo;
 pub mod explain;
 pub mod ledger;
@@ -67,6 +68,8 @@ pub enum Command {
     Canary(canary::CanaryCommand),
     /// Look at what ledgers come to
     Ledger(ledger::LedgerCommand),
+    /// Make dashboards for Grafana
+    Dashboards(dashboards::DashboardsCommand),
     /// Stop sending, on one route or on all, until a time
     Pause(pause::PauseArgs),
     /// Send again
@@ -190,6 +193,7 @@ async fn dispatch(command: Command) -> Result<Outcome> {
         Command::Schedule(ScheduleCommand { what: ScheduleWhat::Next(args) }) => preview::run(args),
         Command::Canary(command) => canary::run(command).await,
         Command::Ledger(command) => ledger::run(command).await,
+        Command::Dashboards(command) => dashboards::run(&command),
         Command::Pause(args) => pause::pause(args).await,
         Command::Resume(args) => pause::resume(args).await,
         Command::Demo(args) => demo::run(args).await,
