@@ -163,6 +163,9 @@ pub struct LedgerRow {
     pub has_policy_version: bool,
 }
 
+/// The times of the first and the last reading of something.
+type FirstAndLast = (DateTime<Utc>, DateTime<Utc>);
+
 /// All readings of the ledger for one canary, joined.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LedgerView {
@@ -171,7 +174,7 @@ pub struct LedgerView {
     /// The newest reading that had none.
     pub absent_as_of: Option<DateTime<Utc>>,
     /// Every outcome that was read for each attempt, with the times of the first and the last reading that had it.
-    outcomes: BTreeMap<String, BTreeMap<Outcome, (DateTime<Utc>, DateTime<Utc>)>>,
+    outcomes: BTreeMap<String, BTreeMap<Outcome, FirstAndLast>>,
     /// Whether an attempt that one reading had was missing from a newer one.
     readings: BTreeMap<DateTime<Utc>, BTreeSet<String>>,
 }
