@@ -17,7 +17,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("store", &["domain", "config"]),
     ("acceptance", &["domain", "trust", "config"]),
     ("receipt", &["domain", "trust", "config"]),
-    ("ledger", &["domain", "config"]),
+    ("ledger", &["domain", "trust", "config"]),
     ("monitor", &["domain", "catalog", "config", "store", "acceptance", "receipt", "ledger"]),
     ("exposition", &["domain", "catalog", "config", "store", "acceptance", "receipt", "ledger", "monitor"]),
     ("health", &["domain", "catalog", "config", "monitor", "exposition"]),

@@ -143,8 +143,8 @@ fn a_route_that_is_well_stays_within_its_budget() {
     ledger.pending = Some(PendingSnapshot::followed(instant(0), pending));
     let numbers = ledger.flow.figures.as_mut().map(Arc::make_mut).unwrap();
     for flow in numbers.routes.values_mut() {
-        // Neither a baseline nor an exact count is configured by default.
-        (flow.stuck_before_baseline, flow.residue) = (None, None);
+        // No baseline and no count to hold against is configured by default.
+        (flow.stuck_before_baseline, flow.residue, flow.accepted_in_hour) = (None, None, None);
     }
     bench.cell.publish(snapshot);
     let series = bench.scrape().with_label("route", FULL);

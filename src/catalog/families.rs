@@ -95,8 +95,12 @@ families! {
     LEDGER_WINDOW_ATTEMPTS = Gauge "delivery_ledger_window_attempts" [Route, AttemptWindow, Outcome] in Count absent "as for `delivery_ledger_window_accepted`";
     /// Notifications due in the last closed hour on whose place the follower and an exact count do not agree.
     LEDGER_RESIDUE = Gauge "delivery_ledger_residue" [Route] in Count absent "no exact count is configured, or none was taken yet";
-    /// Pending notifications that were due before the baseline: stuck when the monitor came.
-    LEDGER_STUCK_BEFORE_BASELINE = Gauge "delivery_ledger_stuck_before_baseline" [Route] in Count absent "no baseline is configured, or as for `delivery_ledger_window_accepted`";
+    /// Notifications that were accepted in the last closed hour by a count that is independent of the ledger: at least so many.
+    LEDGER_ACCEPTED_ELSEWHERE = Gauge "delivery_ledger_accepted_elsewhere" [Route] in Count absent "no `accepted_elsewhere` is configured, or what it came to in that hour is not known for certain";
+    /// The ledger's own count of the same. What `delivery_ledger_accepted_elsewhere` has more was accepted and never written.
+    LEDGER_ACCEPTED_HERE = Gauge "delivery_ledger_accepted_here" [Route] in Count absent "as for `delivery_ledger_accepted_elsewhere`";
+    /// Pending notifications that were due before the baseline, or before the history that is followed, where the pending query tells those: stuck when the monitor came.
+    LEDGER_STUCK_BEFORE_BASELINE = Gauge "delivery_ledger_stuck_before_baseline" [Route] in Count absent "neither a baseline nor a `pending` query is configured, or as for `delivery_ledger_window_accepted`";
     /// Canaries that came by as customers' notifications, and were left out of the numbers, since this process follows.
     LEDGER_CANARY_LEAKS = Gauge "delivery_ledger_canary_leaks" [Route] in Count absent "the ledger is not followed, or not yet caught up with";
     /// 1 for what the follower of the ledger does now.

@@ -1,9 +1,14 @@
 //! How the target's attempt ledger is read, as configuration.
 
 mod audit;
+mod elsewhere;
 mod following;
+pub mod promql;
 
 pub use audit::Audit;
+pub use elsewhere::{
+    AcceptedColumns, AcceptedElsewhere, AcceptedQuery, AcceptedSource, AcceptedSql, PrometheusText, Promql,
+};
 pub use following::{
     AttemptsColumns, AttemptsQuery, Cursor, FirstRead, NotificationsColumns, NotificationsQuery,
     PartitionColumns, PartitionQuery, Reread,
@@ -36,6 +41,9 @@ pub struct Ledger {
     /// The exact count that the followed figures are held against. It needs `notifications`.
     #[serde(default)]
     pub partition: Option<PartitionQuery>,
+    /// An independent count of the accepted, which the ledger's own is held against. It needs `notifications`.
+    #[serde(default)]
+    pub accepted_elsewhere: Option<AcceptedElsewhere>,
     /// How far back the first read of the streams goes.
     #[serde(default = "thirty_one_days")]
     pub history: Span,

@@ -5,6 +5,7 @@ pub mod audit;
 pub mod canary;
 pub mod disagreement;
 pub mod disclosure;
+pub mod elsewhere;
 pub mod evidence;
 pub mod failure_evidence;
 pub mod flow;

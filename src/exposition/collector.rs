@@ -169,6 +169,10 @@ fn flows(page: &mut Page, snapshot: &Snapshot) {
         if let Some(residue) = flow.residue {
             page.count(&f::LEDGER_RESIDUE, &[name], residue);
         }
+        if let Some(accepted) = flow.accepted_in_hour {
+            page.count(&f::LEDGER_ACCEPTED_ELSEWHERE, &[name], accepted.elsewhere.least);
+            page.count(&f::LEDGER_ACCEPTED_HERE, &[name], accepted.here);
+        }
     }
 }
 

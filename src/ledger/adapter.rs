@@ -62,8 +62,24 @@ pub(super) enum Database {
 }
 
 impl Database {
+    /// The database of a configuration, and what it speaks. It does not connect.
+    ///
+    /// # Errors
+    /// When its address can't be read.
+    pub(super) fn open(config: &LedgerDatabase, limits: Limits) -> Result<(Self, Dialect), LedgerError> {
+        Ok(match config {
+            LedgerDatabase::Postgres(postgres) => {
+                (Self::Postgres(PostgresReader::new(postgres, limits)?), Dialect::Postgres)
+            }
+            LedgerDatabase::Mysql(mysql) => (Self::Mysql(MysqlReader::new(mysql, limits)?), Dialect::Mysql),
+            LedgerDatabase::Sqlite(sqlite) => {
+                (Self::Sqlite(SqliteReader::new(sqlite, limits)), Dialect::Sqlite)
+            }
+        })
+    }
+
     /// Reads a query within the limits, row by row.
-    async fn read(
+    pub(super) async fn read(
         &self,
         prepared: &Prepared,
         binds: &Binds,
@@ -105,21 +121,12 @@ impl Database {
 /// When its SQL, its columns or its address can't be used.
 pub fn open(name: &str, config: &Ledger) -> Result<Arc<LedgerAdapter>, LedgerError> {
     let limits = Limits::of(config.statement_timeout.get());
-    let (database, dialect) = match &config.database {
-        LedgerDatabase::Postgres(postgres) => {
-            (Database::Postgres(PostgresReader::new(postgres, limits)?), Dialect::Postgres)
-        }
-        LedgerDatabase::Mysql(mysql) => (Database::Mysql(MysqlReader::new(mysql, limits)?), Dialect::Mysql),
-        LedgerDatabase::Sqlite(sqlite) => {
-            (Database::Sqlite(SqliteReader::new(sqlite, limits)), Dialect::Sqlite)
-        }
-    };
+    let (database, dialect) = Database::open(&config.database, limits)?;
     let max_rows = config.max_rows as usize;
     let pending =
         config.pending.as_ref().map(|query| prepare_pending(query, dialect, max_rows)).transpose()?;
     let lookup = prepare_lookup(&config.lookup, dialect, max_rows)?;
-    let times = if dialect == Dialect::Sqlite { Times::Texts } else { Times::Typed };
-    let flow = FlowQueries::new(config, &lookup.1, dialect, times)?.map(Arc::new);
+    let flow = FlowQueries::new(config, &lookup.1, dialect, Times::of(dialect))?.map(Arc::new);
     Ok(Arc::new(LedgerAdapter {
         name: name.to_owned(),
         database,
@@ -244,6 +251,32 @@ impl LedgerAdapter {
                 backlog.settled_rows,
                 table.head.truncated,
             ))
+        })
+        .await
+    }
+
+    /// What is pending and was due before this, by route; nothing where no query is configured, or its result is cut.
+    ///
+    /// # Errors
+    /// As for [`Self::pending`].
+    pub(super) async fn pending_before(
+        &self,
+        before: DateTime<Utc>,
+    ) -> Result<Option<BTreeMap<Option<RouteName>, u64>>, LedgerError> {
+        let Some((prepared, layout)) = &self.pending else { return Ok(None) };
+        self.counted(async {
+            let table = self.read(prepared, &Binds { overlap: self.overlap, ..Binds::default() }).await?;
+            if table.head.truncated {
+                return Ok(None);
+            }
+            let backlog = layout
+                .map(&table.rows, &self.words, table.head.began_at, &mut Notes::default())
+                .map_err(|misfit| LedgerError::misfit(prepared.name, misfit))?;
+            let mut counts = BTreeMap::new();
+            for row in backlog.rows.into_iter().filter(|row| row.due.is_some_and(|due| due < before)) {
+                *counts.entry(row.route).or_default() += row.count;
+            }
+            Ok(Some(counts))
         })
         .await
     }

@@ -1,6 +1,6 @@
 //! Instants of ours, written as a ledger writes its times. Never later than meant from below, never earlier from above.
 
-use super::{position::Value, time::Form};
+use super::{position::Value, sql::Dialect, time::Form};
 use chrono::{DateTime, Days, NaiveDateTime, Offset, SubsecRound, TimeDelta, TimeZone, Utc};
 use chrono_tz::Tz;
 
@@ -14,6 +14,13 @@ pub enum Times {
     Typed,
     /// Times are texts.
     Texts,
+}
+
+impl Times {
+    /// What a database of this dialect has.
+    pub fn of(dialect: Dialect) -> Self {
+        if dialect == Dialect::Sqlite { Self::Texts } else { Self::Typed }
+    }
 }
 
 /// A column's form, and how values that are held against it are written.

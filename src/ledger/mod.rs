@@ -9,6 +9,7 @@ mod binds;
 mod bounds;
 mod cell;
 pub mod check;
+pub mod elsewhere;
 mod error;
 pub mod flow;
 pub mod grants;
@@ -27,6 +28,7 @@ mod wanted;
 mod words;
 
 pub use adapter::{LedgerAdapter, open};
+pub use elsewhere::{Elsewhere, ElsewhereError};
 pub use error::LedgerError;
 pub use flow::FlowReader;
 pub use position::{NoPosition, Position};

@@ -10,6 +10,7 @@ use delivery_canary::{
     config::Config,
     domain::{
         disagreement::Disagreement,
+        elsewhere::{Accepted, Bounds},
         failure_evidence::Stream,
         following::Stopped,
         outcome::{Cause, Disposition, Outcome},
@@ -125,6 +126,7 @@ fn flow(config: &Config) -> FlowReport {
         stuck_before_baseline: Some(1),
         leaks: 0,
         residue: Some(0),
+        accepted_in_hour: Some(Accepted { here: 90, elsewhere: Bounds::exactly(91) }),
     };
     let routes = config.routes.iter().map(|route| (route.full_name(), flow.clone())).collect();
     FlowReport {

@@ -84,7 +84,8 @@ impl Place {
     }
 }
 
-fn get(address: SocketAddr, path: &str) -> Option<(u16, String)> {
+/// A GET: the status and the body, if there is an answer.
+pub fn get(address: SocketAddr, path: &str) -> Option<(u16, String)> {
     use std::io::Read as _;
     let mut stream = std::net::TcpStream::connect_timeout(&address, Duration::from_secs(2)).ok()?;
     stream.set_read_timeout(Some(Duration::from_secs(5))).ok()?;

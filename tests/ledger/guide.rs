@@ -43,15 +43,40 @@ fn configuration_of(url: &str, blocks: &[&str]) -> Ledger {
         .iter()
         .flat_map(|block| block.lines())
         .map(|line| match line.trim_start() {
-            address if address.starts_with("url: ") => format!("        url: {url}\n"),
+            address if address.starts_with("url: postgres") || address.starts_with("url: mysql") => {
+                format!("        url: {url}\n")
+            }
             _ => format!("    {line}\n"),
         })
         .collect();
     std::fs::write(&file, format!("{MINIMAL}    ledger: guide\nledgers:\n  guide:\n{block}"))
         .expect("the file is written");
-    let env = |name: &str| (name == "TOKEN_SECRET").then(|| "0123456789abcdef0123456789abcdef".to_owned());
+    let env = |name: &str| match name {
+        "TOKEN_SECRET" => Some("0123456789abcdef0123456789abcdef".to_owned()),
+        "GATEWAY_PASSWORD" => Some("of-nobody".to_owned()),
+        _ => None,
+    };
     let loaded = config::load(&file, &env).unwrap_or_else(|faults| panic!("{faults}"));
     loaded.config.ledgers["guide"].clone()
+}
+
+#[test]
+fn each_of_the_guides_counts_elsewhere_can_be_used_as_it_stands() {
+    let (streams, elsewhere) = (block_of("notifications:"), block_of("accepted_elsewhere:"));
+    let (head, rest) = elsewhere.split_once("    prometheus_text:\n").expect("it is a page first");
+    let (_, tail) = rest.split_once("      edge: 5s\n").expect("the source ends");
+    let other = |first_line: &str| {
+        let source: String = block_of(first_line).lines().map(|line| format!("    {line}\n")).collect();
+        format!("{head}{source}{tail}")
+    };
+    for elsewhere in [elsewhere.to_owned(), other("promql:"), other("sql:")] {
+        let config = configuration_of(
+            "postgres://canary_reader@127.0.0.1:1/guide",
+            &[block("yaml"), streams, &elsewhere],
+        );
+        let adapter = ledger::open("guide", &config).unwrap();
+        assert!(adapter.flow().is_some_and(|flow| flow.elsewhere().is_some()));
+    }
 }
 
 #[tokio::test]

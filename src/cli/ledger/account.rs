@@ -3,6 +3,7 @@
 use crate::{
     domain::{
         accounting::{Partition, Place},
+        elsewhere::{Accepted, Bounds},
         flow::rows::UnitId,
     },
     ledger::flow::text_of,
@@ -31,7 +32,7 @@ fn named(unit: &UnitId) -> String {
     unit.destination.as_ref().map_or_else(|| id.clone(), |destination| format!("{id} to {destination}"))
 }
 
-/// The accounts for people: two lines a route, and under them the notifications that were asked for.
+/// The accounts for people: two lines a route, a third where the accepted were counted elsewhere, and under them the notifications that were asked for.
 pub fn text(accounts: &[Account]) -> String {
     let mut out = String::new();
     // Writing to a String can't fail.
@@ -60,11 +61,30 @@ pub fn text(accounts: &[Account]) -> String {
                 let counts = cells(&|place| side.count(place).to_string());
                 line(format!("{route:wide$}  {name:8}  {:>8}{counts}  {residue:>7}", side.accepted()));
             }
+            accepted_text(book, wide).into_iter().for_each(&mut line);
+        }
+        if let Some(reason) = &books.elsewhere_unknown {
+            line(format!("elsewhere: {reason}"));
         }
         books.routes.iter().flat_map(units_text).for_each(&mut line);
         line((if books.is_balanced() { "balanced" } else { "not balanced" }).into());
     }
     out
+}
+
+/// The ledger's count of the accepted, and the independent one.
+fn accepted_text(book: &RouteBooks, wide: usize) -> Option<String> {
+    let Accepted { here, elsewhere: Bounds { least, most } } = book.accepted?;
+    let count = match most {
+        Some(most) if most == least => least.to_string(),
+        Some(most) => format!("{least} to {most}"),
+        None => format!("at least {least}"),
+    };
+    let missing = match book.accepted?.missing() {
+        0 => String::new(),
+        missing => format!(": {missing} accepted and never written"),
+    };
+    Some(format!("{:wide$}  elsewhere  accepted {count}, and {here} in the ledger{missing}", ""))
 }
 
 fn units_text(book: &RouteBooks) -> Vec<String> {
@@ -109,7 +129,8 @@ fn units_text(book: &RouteBooks) -> Vec<String> {
     lines
 }
 
-/// The accounts, two lines a route.
+/// The accounts, two lines a route; and where the accepted were counted elsewhere, what the ledger has of them and the bounds of that count, whose
+/// residue is what the ledger surely lacks.
 pub fn csv(accounts: &[Account]) -> String {
     let words = Place::ALL.map(Place::word).join(",");
     let mut out = format!("ledger,from,until,route,account,accepted,{words},residue\n");
@@ -120,6 +141,16 @@ pub fn csv(accounts: &[Account]) -> String {
                 let (from, until) = (stamp(interval.from), stamp(interval.until));
                 let head = [field(ledger), from, until, field(book.route.as_str()), name.into()].join(",");
                 let _ = writeln!(out, "{head},{},{counts},{}", side.accepted(), book.residue);
+            }
+            let Some(accepted) = book.accepted else { continue };
+            let Accepted { here, elsewhere: Bounds { least, most } } = accepted;
+            for (name, count) in
+                [("in_ledger", Some(here)), ("elsewhere_least", Some(least)), ("elsewhere_most", most)]
+            {
+                let Some(count) = count else { continue };
+                let (from, until) = (stamp(interval.from), stamp(interval.until));
+                let head = [field(ledger), from, until, field(book.route.as_str()), name.into()].join(",");
+                let _ = writeln!(out, "{head},{count},,,,,,{}", accepted.missing());
             }
         }
     }
@@ -211,6 +242,14 @@ pub fn json(accounts: &[Account]) -> Value {
             "followed": side(&book.followed),
             "counted": side(&book.counted),
         });
+        if let Some(accepted) = book.accepted {
+            value["accepted"] = json!({
+                "in_ledger": accepted.here,
+                "elsewhere_least": accepted.elsewhere.least,
+                "elsewhere_most": accepted.elsewhere.most,
+                "missing": accepted.missing(),
+            });
+        }
         if let Some(units) = &book.units {
             let found = all_units(units).map(|line| {
                 json!({
@@ -236,6 +275,7 @@ pub fn json(accounts: &[Account]) -> Value {
             "until": stamp(interval.until),
             "as_of": stamp(books.as_of),
             "balanced": books.is_balanced(),
+            "elsewhere_unknown": books.elsewhere_unknown.as_ref().map(ToString::to_string),
             "routes": books.routes.iter().map(route).collect::<Vec<_>>(),
         })
     });

@@ -14,7 +14,7 @@ use crate::{
     },
     config::{Config, ledger::Ledger},
     domain::route::RouteName,
-    ledger::{self, FlowReader},
+    ledger::{self, ElsewhereError, FlowReader},
     monitor::flow::{Asked, BooksError, Interval, reconcile},
 };
 use anyhow::Result;
@@ -92,6 +92,13 @@ pub async fn run(args: ReconcileArgs) -> Result<Outcome> {
         tell!("{}", account::text(&accounts));
     }
     let is_balanced = accounts.iter().all(|account| account.books.is_balanced());
+    // A text page never can be asked; what should have answered and did not leaves the question open.
+    let mut unknown = accounts.iter().filter_map(|account| account.books.elsewhere_unknown.clone());
+    if let Some(error) = unknown.find(|error| *error != ElsewhereError::NowAlone)
+        && is_balanced
+    {
+        return Err(BooksError::Elsewhere(error).into());
+    }
     Ok(if is_balanced { Outcome::Done } else { Outcome::Found })
 }
 

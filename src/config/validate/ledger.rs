@@ -1,6 +1,7 @@
 //! Ledgers.
 
 mod audit;
+mod elsewhere;
 mod following;
 
 use super::{names::refer_route, sql, times};
@@ -16,11 +17,12 @@ use crate::{
 use std::{collections::BTreeMap, time::Duration};
 
 pub(super) fn check(ledger: &Ledger, draft: &Draft, at: &At, report: &mut Report) {
-    database(ledger, draft, at, report);
+    database(&ledger.database, draft, &at.key("database"), report);
     lookup(ledger, at, report);
     pending(ledger, draft, at, report);
     following::check(ledger, draft, at, report);
     audit::check(ledger, at, report);
+    elsewhere::check(ledger, draft, at, report);
     if ledger.statuses.is_empty() {
         let hint = "write what each of the ledger's own words means, such as `sent: delivered`";
         report.fault(&at.key("statuses"), "no status is mapped: everything would be `unknown`", hint);
@@ -55,9 +57,8 @@ pub(super) fn check(ledger: &Ledger, draft: &Draft, at: &At, report: &mut Report
     }
 }
 
-fn database(ledger: &Ledger, draft: &Draft, at: &At, report: &mut Report) {
-    let at = at.key("database");
-    match (&ledger.database, &draft.store) {
+fn database(database: &LedgerDatabase, draft: &Draft, at: &At, report: &mut Report) {
+    match (database, &draft.store) {
         (LedgerDatabase::Postgres(postgres), store) => {
             let at = at.key("postgres");
             postgres_url(postgres.url.expose(), &at.key("url"), report);
@@ -207,8 +208,8 @@ fn routes(routes: &BTreeMap<String, String>, has_column: bool, draft: &Draft, at
 }
 
 /// A look at SQL of this ledger.
-pub(super) fn look(text: &str, ledger: &Ledger) -> sql::Seen {
-    match &ledger.database {
+pub(super) fn look(text: &str, database: &LedgerDatabase) -> sql::Seen {
+    match database {
         LedgerDatabase::Mysql(_) => sql::look_mysql(text),
         LedgerDatabase::Postgres(_) | LedgerDatabase::Sqlite(_) => sql::look(text),
     }
@@ -216,7 +217,7 @@ pub(super) fn look(text: &str, ledger: &Ledger) -> sql::Seen {
 
 /// Whether the lookup asks by id.
 fn by_id(ledger: &Ledger) -> bool {
-    let seen = look(&ledger.lookup.sql, ledger);
+    let seen = look(&ledger.lookup.sql, &ledger.database);
     seen.parameters.contains("ids") || seen.parameters.contains("ids_as_bytes")
 }
 
@@ -231,7 +232,17 @@ fn how_to_ask_by_id(ledger: &Ledger) -> &'static str {
 }
 
 fn statement(text: &str, ledger: &Ledger, known: &[&str], at: &At, report: &mut Report) -> sql::Seen {
-    let seen = look(text, ledger);
+    statement_on(&ledger.database, text, known, at, report)
+}
+
+fn statement_on(
+    database: &LedgerDatabase,
+    text: &str,
+    known: &[&str],
+    at: &At,
+    report: &mut Report,
+) -> sql::Seen {
+    let seen = look(text, database);
     if seen.verb.is_empty() {
         report.fault(at, "there is no SQL", "write a `select`");
     } else if !matches!(seen.verb.as_str(), "select" | "with" | "values" | "table") {

@@ -41,7 +41,7 @@ pub(super) fn check(route: &Route, draft: &Draft, parts: &PartsByName<'_>, at: &
     use_receipt(route, draft, at, report);
     expected_end(route, ledger, at, report);
     if let (Some((http, _)), Some(ledger)) = (&http, ledger) {
-        let by_key = super::ledger::look(&ledger.lookup.sql, ledger).parameters.contains("keys");
+        let by_key = super::ledger::look(&ledger.lookup.sql, &ledger.database).parameters.contains("keys");
         if http.accepted.id.is_none() && !by_key {
             let hint =
                 "give the acceptance `accepted: { id: /pointer }`, or bind `:keys` in the ledger's `lookup`";

@@ -15,17 +15,18 @@ pub(super) use ids::{UnitFields, ledger_id};
 pub use page::{Page, PartitionReading, Seen, Truths};
 pub(super) use reader::FlowQueries;
 pub use reader::LedgerFlow;
-pub(super) use routes::RouteField;
+pub(super) use routes::{RouteField, Routes};
 pub(super) use stream::Stream;
 
-use super::{LedgerError, Position};
+use super::{Elsewhere, LedgerError, Position};
 use crate::domain::{
     audit::sample::Reading,
-    flow::rows::{AttemptRow, LedgerId, NotificationRow, UnitId},
+    flow::rows::{AttemptRow, LedgerId, NotificationRow, RouteNo, UnitId},
     route::RouteName,
 };
 use async_trait::async_trait;
 use chrono::{DateTime, Utc};
+use std::{collections::BTreeMap, sync::Arc};
 
 /// A ledger that can be followed.
 #[async_trait]
@@ -89,4 +90,32 @@ pub trait FlowReader: Send + Sync {
         from: DateTime<Utc>,
         until: DateTime<Utc>,
     ) -> Result<PartitionReading, LedgerError>;
+
+    /// An independent count of the accepted, where one is configured.
+    fn elsewhere(&self) -> Option<&Arc<Elsewhere>> {
+        None
+    }
+
+    /// Counts what was accepted at or after `from` and before `until` by a query of its own; nothing where there is none. What isn't in it is 0.
+    ///
+    /// # Errors
+    /// When the ledger can't be read, the result is cut, or the interval can't be told apart from its neighbours.
+    async fn accepted(
+        &self,
+        _from: DateTime<Utc>,
+        _until: DateTime<Utc>,
+    ) -> Result<Option<BTreeMap<RouteNo, u64>>, LedgerError> {
+        Ok(None)
+    }
+
+    /// Counts what is pending and was due before this, by the query for everybody's pending; nothing where there is none, or its result is cut.
+    ///
+    /// # Errors
+    /// When the ledger can't be read.
+    async fn pending_before(
+        &self,
+        _before: DateTime<Utc>,
+    ) -> Result<Option<BTreeMap<RouteNo, u64>>, LedgerError> {
+        Ok(None)
+    }
 }

@@ -18,14 +18,15 @@ use crate::{
     config::ledger::{Cursor, Ledger},
     domain::{
         audit::sample::Reading,
-        flow::rows::{AttemptRow, LedgerId, NotificationRow, UnitId},
+        flow::rows::{AttemptRow, LedgerId, NotificationRow, RouteNo, UnitId},
         route::RouteName,
     },
     ledger::{
-        LedgerAdapter, LedgerError, Position,
+        Elsewhere, LedgerAdapter, LedgerError, Position,
         adapter::{as_of, misfit, unusable},
         binds::{Binds, Prepared},
         bounds::{Times, Writing},
+        elsewhere::CountQuery,
         lookup::{LookupLayout, TruthRows},
         position::Value,
         sql::{self, Dialect, Parameter},
@@ -36,7 +37,7 @@ use crate::{
 use async_trait::async_trait;
 use chrono::{DateTime, Days, TimeDelta, Utc};
 use std::{
-    collections::{BTreeSet, HashMap},
+    collections::{BTreeMap, BTreeSet, HashMap},
     sync::Arc,
 };
 use tokio::sync::OnceCell;
@@ -49,6 +50,8 @@ pub struct FlowQueries {
     pub(in crate::ledger) notifications: Stream<NotificationsLayout>,
     pub(in crate::ledger) attempts: Option<Stream<AttemptsLayout>>,
     pub(in crate::ledger) partition: Option<(Prepared, PartitionLayout)>,
+    pub(in crate::ledger) elsewhere: Option<Arc<Elsewhere>>,
+    pub(in crate::ledger) accepted: Option<CountQuery>,
     routes: Routes,
     route_of_lookup: RouteField,
     has_not_before: bool,
@@ -69,8 +72,15 @@ impl FlowQueries {
     ) -> Result<Option<Self>, LedgerError> {
         let max_rows = config.max_rows as usize;
         let Some(query) = &config.notifications else { return Ok(None) };
-        let routes =
-            Routes::of([&query.routes].into_iter().chain(config.partition.as_ref().map(|p| &p.routes)));
+        let elsewhere = config.accepted_elsewhere.as_ref();
+        let in_ledger = elsewhere.and_then(|elsewhere| elsewhere.in_ledger.as_ref());
+        let maps = [
+            Some(&query.routes),
+            config.partition.as_ref().map(|query| &query.routes),
+            elsewhere.map(|elsewhere| &elsewhere.routes),
+            in_ledger.map(|query| &query.routes),
+        ];
+        let routes = Routes::of(maps.into_iter().flatten());
         let notifications =
             stream("notifications", &query.sql, &query.cursor, dialect, max_rows, |wanted| {
                 let layout = NotificationsLayout::new(query, &routes, config.attempts.is_some(), wanted)?;
@@ -96,10 +106,19 @@ impl FlowQueries {
             let layout = PartitionLayout::new(query, &routes, &mut wanted).map_err(misfit(part))?;
             Ok((Prepared { name: "partition", query: parsed, wanted, max_rows }, layout))
         });
+        let form = notifications.layout.form();
+        let accepted = in_ledger.map(|query| {
+            let map = (&query.routes, &routes);
+            CountQuery::new("in_ledger", &query.sql, &query.columns, map, (form, times), dialect, max_rows)
+        });
+        let timeout = config.statement_timeout.get();
+        let elsewhere = elsewhere.map(|elsewhere| Elsewhere::new(elsewhere, &routes, timeout, max_rows));
         Ok(Some(Self {
             notifications,
             attempts: attempts.transpose()?,
             partition: partition.transpose()?,
+            elsewhere: elsewhere.transpose()?.map(Arc::new),
+            accepted: accepted.transpose()?,
             route_of_lookup: RouteField::new(lookup.route(), &query.routes, &routes),
             routes,
             has_not_before: query.columns.not_before.is_some(),
@@ -338,5 +357,39 @@ impl FlowReader for LedgerFlow {
                 Ok(PartitionReading { as_of: as_of(&head), counts: rows.counts, is_exact })
             })
             .await
+    }
+
+    fn elsewhere(&self) -> Option<&Arc<Elsewhere>> {
+        self.queries.elsewhere.as_ref()
+    }
+
+    async fn accepted(
+        &self,
+        from: DateTime<Utc>,
+        until: DateTime<Utc>,
+    ) -> Result<Option<BTreeMap<RouteNo, u64>>, LedgerError> {
+        let Some(query) = &self.queries.accepted else { return Ok(None) };
+        let adapter = &self.adapter;
+        adapter
+            .counted(async {
+                let binds = Binds { overlap: adapter.overlap, ..query.binds(from, until)? };
+                let mut rows = query.rows();
+                let head = adapter.read_rows(query.prepared(), &binds, &mut rows).await?;
+                rows.whole(&head).map(Some)
+            })
+            .await
+    }
+
+    async fn pending_before(
+        &self,
+        before: DateTime<Utc>,
+    ) -> Result<Option<BTreeMap<RouteNo, u64>>, LedgerError> {
+        let Some(counts) = self.adapter.pending_before(before).await? else { return Ok(None) };
+        let mut numbers = BTreeMap::new();
+        for (route, count) in counts {
+            *numbers.entry(self.queries.routes.number(route.as_ref().map(RouteName::as_str))).or_default() +=
+                count;
+        }
+        Ok(Some(numbers))
     }
 }

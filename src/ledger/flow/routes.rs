@@ -28,7 +28,8 @@ impl Routes {
         &self.0
     }
 
-    fn number(&self, name: Option<&str>) -> RouteNo {
+    /// The number of a route.
+    pub fn number(&self, name: Option<&str>) -> RouteNo {
         let place = name.and_then(|name| self.0.iter().position(|route| route.as_str() == name));
         // The configuration has fewer routes than that, or it is refused long before.
         RouteNo(u16::try_from(place.unwrap_or(self.0.len())).unwrap_or(u16::MAX))
@@ -50,6 +51,18 @@ impl RouteField {
         Self { field, words, rest: routes.number(map.get(ALL_THE_REST).map(String::as_str)) }
     }
 
+    /// All routes that it can give.
+    pub fn all(&self) -> BTreeSet<RouteNo> {
+        self.words.values().copied().chain([self.rest]).collect()
+    }
+
+    /// The route of a word of the service's. No word is none of the map.
+    pub fn of_word(&self, word: Option<&str>) -> RouteNo {
+        // The star is a word of the map's, and none of the service's.
+        let known = word.filter(|word| *word != ALL_THE_REST).and_then(|word| self.words.get(word));
+        known.copied().unwrap_or(self.rest)
+    }
+
     /// The route of a row. What can't be a word is none of the map.
     pub fn read(&self, cells: &[Cell]) -> RouteNo {
         let Some(field) = self.field else { return self.rest };
@@ -59,9 +72,7 @@ impl RouteField {
             Cell::Uuid(uuid) => uuid.to_string().into(),
             _ => return self.rest,
         };
-        // The star is a word of the map's, and none of the service's.
-        let known = self.words.get(word.as_ref()).filter(|_| word != ALL_THE_REST);
-        known.copied().unwrap_or(self.rest)
+        self.of_word(Some(&word))
     }
 }
 

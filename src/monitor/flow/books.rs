@@ -6,16 +6,17 @@ mod units;
 
 pub use units::RouteUnits;
 
-use super::{Following, LedgerToFollow, PassError};
+use super::{Following, LedgerToFollow, PassError, elsewhere::hold};
 use crate::{
     catalog::labels::OTHER_ROUTE,
     config::ledger::Ledger,
     domain::{
         accounting::{self, Partition},
+        elsewhere::Accepted,
         flow::rows::RouteNo,
         route::RouteName,
     },
-    ledger::{FlowReader, LedgerError},
+    ledger::{ElsewhereError, FlowReader, LedgerError},
     store::{Store, StoreError},
 };
 use chrono::{DateTime, SecondsFormat, TimeDelta, Utc};
@@ -52,6 +53,9 @@ pub enum BooksError {
     /// The interval is none that can be looked at.
     #[error("{0}")]
     Interval(String),
+    /// The independent count of the accepted could not be taken.
+    #[error("the accepted could not be held against an independent count: {0}")]
+    Elsewhere(ElsewhereError),
 }
 
 impl From<LedgerError> for BooksError {
@@ -73,12 +77,15 @@ pub struct Books {
     pub as_of: DateTime<Utc>,
     /// By route; those with nothing on both sides are here too.
     pub routes: Vec<RouteBooks>,
+    /// Why there is no independent count of the accepted, where one is configured.
+    pub elsewhere_unknown: Option<ElsewhereError>,
 }
 
 impl Books {
-    /// Whether both sides agree on every route.
+    /// Whether both sides agree on every route, and the ledger surely lacks nothing of what was accepted by an independent count.
     pub fn is_balanced(&self) -> bool {
-        self.routes.iter().all(|route| route.residue == 0)
+        let is_whole = |route: &RouteBooks| route.accepted.is_none_or(|accepted| accepted.missing() == 0);
+        self.routes.iter().all(|route| route.residue == 0 && is_whole(route))
     }
 }
 
@@ -93,6 +100,8 @@ pub struct RouteBooks {
     pub counted: Partition,
     /// How many would have to be placed otherwise for both to agree.
     pub residue: u64,
+    /// What was accepted in the interval, by the ledger and by a count that is independent of it, where both are known.
+    pub accepted: Option<Accepted>,
     /// Which ones they are, where that was asked for and there are any.
     pub units: Option<RouteUnits>,
 }
@@ -141,8 +150,10 @@ pub async fn reconcile(
         if tries == 1 {
             asked.interval.is_within(&following, as_of)?;
         }
-        let mut books = Books { as_of, routes: count(asked, &*reader, &following).await? };
+        let routes = count(asked, &*reader, &following).await?;
+        let mut books = Books { as_of, routes, elsewhere_unknown: None };
         if books.is_balanced() || tries >= TRIES {
+            hold_accepted(&mut books, asked.interval, &*reader, &following).await?;
             if asked.with_units {
                 units::name(&mut books.routes, asked, &*reader, &following, (store, &erased)).await?;
             }
@@ -185,9 +196,30 @@ async fn count(
         }
         let followed = following.partition(place, from, until);
         let residue = accounting::residue(&followed, &counted);
-        RouteBooks { route, followed, counted, residue, units: None }
+        RouteBooks { route, followed, counted, residue, accepted: None, units: None }
     });
     Ok(books.collect())
+}
+
+/// Holds the ledger's count of the accepted against the independent one, where there is one.
+async fn hold_accepted(
+    books: &mut Books,
+    Interval { from, until }: Interval,
+    reader: &dyn FlowReader,
+    following: &Following,
+) -> Result<(), BooksError> {
+    let Some(elsewhere) = reader.elsewhere() else { return Ok(()) };
+    match elsewhere.accepted(from, until, books.as_of - following.overlap()).await {
+        Ok(bounds) => {
+            let both = hold(&bounds, reader, following, from, until).await?;
+            for (place, name) in routes(reader) {
+                let book = books.routes.iter_mut().find(|book| book.route == name);
+                book.into_iter().for_each(|book| book.accepted = both.get(&place).copied());
+            }
+        }
+        Err(error) => books.elsewhere_unknown = Some(error),
+    }
+    Ok(())
 }
 
 /// The routes that a ledger's rows can be of, with their places.

@@ -1,7 +1,9 @@
 //! The followers of the ledgers: one replica follows each ledger, the others stand by.
 
 mod audit;
+mod beyond;
 mod books;
+mod elsewhere;
 mod keep;
 mod pass;
 mod report;
@@ -20,7 +22,9 @@ use crate::{
     ledger::FlowReader,
     store::follower::Lead,
 };
+use beyond::Beyond;
 use chrono::{DateTime, TimeDelta, Utc};
+use elsewhere::HeldAgainst;
 use residue::Residue;
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -111,6 +115,8 @@ struct Follower {
     following: Option<Following>,
     residue: Residue,
     audit: Audit,
+    accepted: HeldAgainst,
+    beyond: Beyond,
     erased: BTreeSet<String>,
     is_caught_up: bool,
     /// Between two passes.
@@ -127,6 +133,8 @@ impl Follower {
             following: None,
             residue: Residue::default(),
             audit: Audit::default(),
+            accepted: HeldAgainst::default(),
+            beyond: Beyond::default(),
             erased: BTreeSet::new(),
             is_caught_up: false,
             every: ASK_EVERY,
@@ -143,6 +151,7 @@ impl Follower {
                 return Ok(());
             }
             Lead::Ours { is_new, erased } => {
+                self.accepted.watch(&self.name, &*self.reader);
                 if is_new || erased != self.erased {
                     self.following = None;
                     self.audit.reload();
@@ -220,11 +229,21 @@ impl Follower {
         if let Err(error) = self.residue.look(&*self.reader, following, as_of).await {
             tracing::warn!(event = "ledger_not_counted", ledger = self.name, reason = %error);
         }
+        if let Err(error) = self.accepted.look(&self.name, &*self.reader, following, as_of).await {
+            tracing::warn!(event = "accepted_not_counted", ledger = self.name, reason = %error);
+        }
+        if let Err(error) = self.beyond.look(&*self.reader, following.horizon()).await {
+            tracing::warn!(event = "ledger_beyond_not_counted", ledger = self.name, reason = %error);
+        }
         if !std::mem::replace(&mut self.is_caught_up, true) {
             tracing::info!(event = "ledger_followed", ledger = self.name);
         }
-        let (numbers, pending) =
+        let (mut numbers, pending) =
             report::report(following.figures(as_of), self.reader.routes(), &self.residue, has_baseline);
+        for (route, flow) in report::numbered(&mut numbers, self.reader.routes()) {
+            flow.accepted_in_hour = self.accepted.of(route);
+            flow.stuck_before_baseline = self.beyond.with(route, flow.stuck_before_baseline);
+        }
         shared.publish_pending(&self.name, Some(pending));
         self.publish(shared, FollowerMode::Following, Some(following));
         shared.update_flow(&self.name, |flow| flow.figures = Some(Arc::new(numbers)));
@@ -271,6 +290,7 @@ impl Follower {
         self.audit.reload();
         self.is_caught_up = false;
         self.residue = Residue::default();
+        self.accepted = HeldAgainst::default();
         self.withdraw(shared);
         self.publish(shared, FollowerMode::Standby, None);
     }

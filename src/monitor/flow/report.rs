@@ -8,6 +8,7 @@ use crate::{
     },
     domain::{
         accounting::Place,
+        elsewhere::Accepted,
         flow::{
             figures::{FlowFigures, RouteFigures, WindowFigures},
             rows::RouteNo,
@@ -55,12 +56,14 @@ pub struct RouteFlow {
     pub rejected: BTreeMap<Cause, u64>,
     /// What the attempts of [`ATTEMPT_WINDOW`] came to.
     pub attempts: BTreeMap<Outcome, u64>,
-    /// What was due before the baseline and is still pending, where there is a baseline.
+    /// What was due before the baseline, or before the history that is followed, and is still pending, where either is known.
     pub stuck_before_baseline: Option<u64>,
     /// Canaries found among the customers' notifications since this process follows.
     pub leaks: u64,
     /// The residue of the last closed hour, where it is known.
     pub residue: Option<u64>,
+    /// What was accepted in the last closed hour, by the ledger and by a count that is independent of it, where both are known.
+    pub accepted_in_hour: Option<Accepted>,
 }
 
 impl RouteFlow {
@@ -79,6 +82,8 @@ impl RouteFlow {
             |mine: Option<u64>, theirs: Option<u64>| mine.into_iter().chain(theirs).reduce(|a, b| a + b);
         self.stuck_before_baseline = sum(self.stuck_before_baseline, other.stuck_before_baseline);
         self.residue = sum(self.residue, other.residue);
+        let both = self.accepted_in_hour.into_iter().chain(other.accepted_in_hour);
+        self.accepted_in_hour = both.reduce(Accepted::and);
     }
 }
 
@@ -102,6 +107,17 @@ pub fn report(
         }
     }
     (numbers, PendingSnapshot::followed(figures.as_of, pending))
+}
+
+/// The numbers of each route, with the place that it has among these.
+pub fn numbered<'a>(
+    numbers: &'a mut FlowNumbers,
+    routes: &'a [RouteName],
+) -> impl Iterator<Item = (RouteNo, &'a mut RouteFlow)> {
+    numbers.routes.iter_mut().map(move |(name, flow)| {
+        let place = routes.iter().position(|route| route == name).unwrap_or(routes.len());
+        (RouteNo(u16::try_from(place).unwrap_or(u16::MAX)), flow)
+    })
 }
 
 fn route_flow(route: &RouteFigures, residue: Option<u64>, has_baseline: bool) -> RouteFlow {
@@ -135,5 +151,6 @@ fn route_flow(route: &RouteFigures, residue: Option<u64>, has_baseline: bool) ->
         stuck_before_baseline: has_baseline.then_some(route.stuck_before_baseline),
         leaks: route.leaks,
         residue,
+        accepted_in_hour: None,
     }
 }

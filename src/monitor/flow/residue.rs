@@ -13,7 +13,7 @@ use std::{collections::BTreeMap, time::Duration};
 use tokio::time::Instant;
 
 /// How long after its end, beside the overlap, an hour is counted.
-const MARGIN: TimeDelta = TimeDelta::seconds(60);
+pub(super) const MARGIN: TimeDelta = TimeDelta::seconds(60);
 
 /// How often an hour is counted, at most, before a difference is believed: what changes between the two readings is no difference.
 const TRIES: u32 = 3;
@@ -93,7 +93,7 @@ impl Residue {
 }
 
 /// The beginning of the newest clock hour (UTC) that ends at or before this.
-fn last_closed_hour(at: DateTime<Utc>) -> Option<DateTime<Utc>> {
+pub(super) fn last_closed_hour(at: DateTime<Utc>) -> Option<DateTime<Utc>> {
     let hour = TimeDelta::hours(1);
     Some(at.duration_trunc(hour).ok()? - hour)
 }

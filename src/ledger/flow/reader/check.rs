@@ -7,6 +7,7 @@ use super::{
     },
     FlowQueries,
 };
+use crate::domain::flow::rows::RouteNo;
 use crate::ledger::{
     LedgerAdapter,
     binds::{Binds, Prepared, Rows},
@@ -31,6 +32,38 @@ impl LedgerAdapter {
             let fits = |row: Vec<_>| PartitionRows::new(prepared, layout, &self.words).row(&row);
             findings.extend(self.check_query(prepared, &binds, fits).await);
         }
+        findings.extend(self.check_accepted(queries, now).await);
+        findings
+    }
+
+    /// Runs the counts of the accepted, on both sides.
+    async fn check_accepted(&self, queries: &FlowQueries, now: DateTime<Utc>) -> Vec<Finding> {
+        let mut findings = Vec::new();
+        if let Some(query) = &queries.accepted {
+            match query.binds(now - TimeDelta::hours(2), now - TimeDelta::hours(1)) {
+                Ok(binds) => {
+                    let binds = Binds { overlap: self.overlap, ..binds };
+                    let fits = |row: Vec<_>| query.rows().row(&row);
+                    findings.extend(self.check_query(query.prepared(), &binds, fits).await);
+                }
+                Err(error) => {
+                    findings.push(Finding::new("in_ledger query", Level::Warn, error.to_string(), ""))
+                }
+            }
+        }
+        if let Some(elsewhere) = &queries.elsewhere {
+            let name = |route: RouteNo| {
+                queries
+                    .routes
+                    .names()
+                    .get(usize::from(route.0))
+                    .map_or_else(|| "other".into(), ToString::to_string)
+            };
+            findings.push(match elsewhere.look(name).await {
+                Ok(seen) => Finding::new("accepted_elsewhere", Level::Ok, seen, ""),
+                Err(error) => Finding::new("accepted_elsewhere", Level::Failed, error.to_string(), ""),
+            });
+        }
         findings
     }
 
@@ -47,6 +80,11 @@ impl LedgerAdapter {
         }
         if let Some((prepared, _)) = &queries.partition {
             trials.push((prepared, self.trial_of_count(queries, prepared, now)));
+        }
+        if let Some(query) = &queries.accepted {
+            // In the hour that a clock change repeats, NULLs are tried.
+            let binds = query.binds(now - TimeDelta::hours(2), now - TimeDelta::hours(1)).unwrap_or_default();
+            trials.push((query.prepared(), Binds { overlap: self.overlap, ..binds }));
         }
         trials
     }
