@@ -9,6 +9,7 @@ pub mod explain;
 pub mod ledger;
 mod out;
 pub mod pause;
+pub mod paused;
 pub mod preview;
 pub mod rehearsal;
 pub mod schedule_next;

@@ -1,6 +1,10 @@
 //! `pause` and `resume`: the kill switch.
 
-use super::{ConfigFile, Outcome, WrongUsage, wiring};
+use super::{
+    ConfigFile, Outcome, WrongUsage,
+    paused::{after_resume, whole_seconds},
+    wiring,
+};
 use crate::cli::out::say;
 use crate::{
     config::scalar::Span,
@@ -8,7 +12,7 @@ use crate::{
     store::{Operation, Pause},
 };
 use anyhow::Result;
-use chrono::{DateTime, SecondsFormat, Utc};
+use chrono::Utc;
 use clap::Args;
 
 /// The longest pause. What is forgotten for longer would be a route that nobody measures.
@@ -56,11 +60,6 @@ pub async fn pause(args: PauseArgs) -> Result<Outcome> {
     Ok(Outcome::Done)
 }
 
-/// A time as people write it: RFC 3339, in UTC, without parts of a second.
-fn whole_seconds(at: DateTime<Utc>) -> String {
-    at.to_rfc3339_opts(SecondsFormat::Secs, true)
-}
-
 /// What is asked for, held against what a pause may be. The error says what to write.
 fn bounds(args: &PauseArgs) -> Result<(), String> {
     if args.owner.trim().is_empty() || args.reason.trim().is_empty() {
@@ -82,12 +81,13 @@ fn bounds(args: &PauseArgs) -> Result<(), String> {
 pub async fn resume(args: ResumeArgs) -> Result<Outcome> {
     let opened = wiring::open_store(&args.config).await?;
     let route = args.route.as_deref().map(|name| opened.route(name)).transpose()?;
-    if opened.store.resume(route.as_ref(), &operation(&args.owner, "resume", route.as_ref())).await? {
-        say!("{} resumed", subject(route.as_ref()));
-        return Ok(Outcome::Done);
+    let has_ended =
+        opened.store.resume(route.as_ref(), &operation(&args.owner, "resume", route.as_ref())).await?;
+    let left = opened.store.pauses(Utc::now()).await?;
+    for line in after_resume(route.as_ref(), has_ended, &left) {
+        say!("{line}");
     }
-    say!("{} not paused", subject(route.as_ref()));
-    Ok(Outcome::NotFound)
+    Ok(if has_ended { Outcome::Done } else { Outcome::NotFound })
 }
 
 fn subject(route: Option<&RouteName>) -> String {
@@ -97,15 +97,4 @@ fn subject(route: Option<&RouteName>) -> String {
 fn operation(who: &str, what: &str, route: Option<&RouteName>) -> Operation {
     let on = route.map_or_else(|| "all routes".to_owned(), ToString::to_string);
     Operation { at: Utc::now(), who: who.to_owned(), what: what.to_owned(), on }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn an_end_is_shown_in_whole_seconds() {
-        let at = DateTime::from_timestamp(1_790_000_000, 123_456_789).expect("a time");
-        assert_eq!(whole_seconds(at), "2026-09-21T14:13:20Z");
-    }
 }

@@ -1,6 +1,6 @@
 //! A canary by hand: planned, submitted and followed like any other.
 
-use super::{explain::Written, wiring::Hand};
+use super::{explain::Written, paused, wiring::Hand};
 use crate::{
     config::{model::StoreConfig, receipt::Receiver},
     domain::{
@@ -39,12 +39,12 @@ pub async fn manual(hand: &Hand, route: &RouteName, owner: &str) -> Result<Canar
     match answer.first() {
         Some(Planned::Ours) => {}
         Some(Planned::Paused) => {
-            let reason = format!("{} is paused: `resume` ends the pause", route.name);
-            return Err(NotNow(reason).into());
+            let pauses = shared.store.pauses(now).await?;
+            return Err(NotNow(paused::in_the_way(&pauses, &route.name)).into());
         }
         Some(Planned::CapReached) => {
             let reason = format!(
-                "the cap of {} canaries an hour on {} leaves no room beside its schedule; it counts all kinds",
+                "the cap of {} canaries a clock hour (UTC) on {} leaves no room beside its schedule; it counts all kinds",
                 route.config.hourly_cap, route.name
             );
             return Err(NotNow(reason).into());
