@@ -251,6 +251,12 @@ fn statement_on(
             format!("a ledger is only read, and this starts with `{}`", seen.verb),
             "write a `select`",
         );
+    } else if let Some(verb) = &seen.change {
+        report.fault(
+            at,
+            format!("a ledger is only read, and this has a `with` that changes rows by `{verb}`"),
+            "write a `select`, also in each part of the `with`",
+        );
     }
     if seen.several {
         report.fault(at, "several statements stand here", "write one");

@@ -2,7 +2,10 @@
 //!
 //! Only what is the same in all dialects; the ledger's adapter reads it exactly.
 
+mod writes;
+
 use std::collections::BTreeSet;
+use writes::Token;
 
 /// What a look at the SQL shows.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -13,6 +16,8 @@ pub(super) struct Seen {
     pub several: bool,
     /// The first word, in lower case.
     pub verb: String,
+    /// The verb of a part or of the end of a `with` that changes rows, in lower case.
+    pub change: Option<String>,
 }
 
 /// Looks at SQL, past strings, quoted names, comments and casts.
@@ -27,11 +32,13 @@ pub(super) fn look_mysql(sql: &str) -> Seen {
 
 fn look_in(sql: &str, is_mysql: bool) -> Seen {
     let (mut seen, mut ended, mut rest) = (Seen::default(), false, sql);
+    let mut tokens = Vec::new();
     while let Some(c) = rest.chars().next() {
         if let Some(skipped) = quoted(rest, is_mysql) {
             // A comment may stand behind the last semicolon, a string may not.
             let is_string = matches!(c, '\'' | '"' | '`' | '$');
             seen.several |= ended && is_string;
+            tokens.extend(is_string.then_some(Token::Quoted));
             rest = &rest[skipped..];
             continue;
         }
@@ -39,20 +46,29 @@ fn look_in(sql: &str, is_mysql: bool) -> Seen {
         let length = c.len_utf8() + word.map(char::len_utf8).sum::<usize>();
         seen.several |= ended && !c.is_whitespace() && c != ';';
         if rest.starts_with("::") {
+            tokens.push(Token::Other);
             rest = &rest[2..];
         } else if c == ':' && length > 1 {
             seen.parameters.insert(rest[1..length].to_owned());
+            tokens.push(Token::Other);
             rest = &rest[length..];
         } else if c.is_alphabetic() || c == '_' {
             if seen.verb.is_empty() {
                 seen.verb = rest[..length].to_lowercase();
             }
+            tokens.push(Token::Word(&rest[..length]));
             rest = &rest[length..];
         } else {
             ended |= c == ';';
+            tokens.extend(match c {
+                '(' => Some(Token::Open),
+                ')' => Some(Token::Close),
+                c => (!c.is_whitespace()).then_some(Token::Other),
+            });
             rest = &rest[c.len_utf8()..];
         }
     }
+    seen.change = writes::verb_of_change(&tokens);
     seen
 }
 
