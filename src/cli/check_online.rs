@@ -96,10 +96,11 @@ fn connected(name: String, probed: Result<Connected, ProbeError>, renew: &str) -
 }
 
 /// Whether the public address takes connections as the service and our messages to ourselves need it. While no monitor listens
-/// an ingress may rightly refuse; its certificate has to be good all the same.
+/// an ingress may rightly refuse; its name and its certificate have to be good all the same.
 async fn public_address(name: &str, webhook: &WebhookReceiver, is_free: bool) -> CheckResult {
     let probed = reach(webhook, LIMIT).await;
     let is_unreached = matches!(probed, Err(ProbeError::Unreached(_)));
+    let has_no_name = matches!(probed, Err(ProbeError::NoName(_)));
     let hint = "renew it: from then on no webhook could come, and messages to ourselves neither";
     let checked = connected(format!("receiver {name}: public address"), probed, hint);
     match (is_unreached, is_free) {
@@ -111,6 +112,14 @@ async fn public_address(name: &str, webhook: &WebhookReceiver, is_free: bool) ->
         (true, false) => CheckResult {
             hint: Some(
                 "the service must reach this address: look at DNS, the ingress and the firewall".into(),
+            ),
+            ..checked
+        },
+        (false, _) if has_no_name => CheckResult {
+            hint: Some(
+                "give the name an address in the DNS that this place asks, or correct `public_url`: `serve` does not mend it, and \
+                 without the name no webhook comes and no message to ourselves"
+                    .into(),
             ),
             ..checked
         },

@@ -7,7 +7,7 @@ use rustls::{
     client::{WebPkiServerVerifier, danger::ServerCertVerifier},
 };
 use rustls_pki_types::{CertificateDer, ServerName, UnixTime};
-use std::{io, path::Path, sync::Arc, time::Duration};
+use std::{io, net::SocketAddr, path::Path, sync::Arc, time::Duration};
 use tokio::net::TcpStream;
 
 /// How long before its end a certificate is said to end. Whoever renews by hand needs some days for it.
@@ -40,6 +40,9 @@ pub struct Connected {
 /// Why no connection came to be. The text says what to do.
 #[derive(Debug, thiserror::Error)]
 pub enum ProbeError {
+    /// The name has no address here.
+    #[error("{0}")]
+    NoName(String),
     /// Nothing takes connections there.
     #[error("{0}")]
     Unreached(String),
@@ -68,27 +71,34 @@ pub async fn probe(
              the packets{raise}"
         ))
     };
+    let by = tokio::time::Instant::now() + limit;
+    let addresses = tokio::time::timeout_at(by, resolve(target)).await.unwrap_or_else(|_| {
+        let key = target.address_key;
+        Err(ProbeError::NoName(format!(
+            "the name {host} did not resolve within {limit:?}: check `{key}` and the resolver of this place"
+        )))
+    })?;
     let connecting = async {
-        let stream = connect(target).await.map_err(ProbeError::Unreached)?;
+        let stream = connect(target, &addresses).await.map_err(ProbeError::Unreached)?;
         if target.is_tls { shake_hands(target, ca_file, stream).await } else { Ok(Connected::default()) }
     };
-    tokio::time::timeout(limit, connecting).await.unwrap_or_else(|_| Err(too_slow()))
+    tokio::time::timeout_at(by, connecting).await.unwrap_or_else(|_| Err(too_slow()))
 }
 
-async fn connect(target: &Target) -> Result<TcpStream, String> {
+async fn resolve(target: &Target) -> Result<Vec<SocketAddr>, ProbeError> {
     let Target { host, port, address_key: key, .. } = target;
-    let addresses: Vec<_> = tokio::net::lookup_host((host.as_str(), *port))
-        .await
-        .map_err(|error| {
-            format!(
-                "the name {host} does not resolve ({error}): check `{key}` and the resolver of this place"
-            )
-        })?
-        .collect();
-    if addresses.is_empty() {
-        return Err(format!("the name {host} has no address: check `{key}` and the resolver of this place"));
-    }
-    TcpStream::connect(&addresses[..]).await.map_err(|error| match error.kind() {
+    let found = tokio::net::lookup_host((host.as_str(), *port)).await;
+    let what = match found.map(Iterator::collect::<Vec<_>>) {
+        Ok(addresses) if addresses.is_empty() => "has no address".to_owned(),
+        Ok(addresses) => return Ok(addresses),
+        Err(error) => format!("does not resolve ({error})"),
+    };
+    Err(ProbeError::NoName(format!("the name {host} {what}: check `{key}` and the resolver of this place")))
+}
+
+async fn connect(target: &Target, addresses: &[SocketAddr]) -> Result<TcpStream, String> {
+    let Target { host, port, address_key: key, .. } = target;
+    TcpStream::connect(addresses).await.map_err(|error| match error.kind() {
         io::ErrorKind::ConnectionRefused => {
             format!(
                 "{host}:{port} refuses connections: check the port in `{key}`, and that something listens there"
