@@ -66,7 +66,7 @@ fn what_is_missing_is_named_with_its_place() {
     let faults = config::load(Path::new("config/minimal.yaml"), &|_| None).unwrap_err();
     assert_eq!(
         faults.to_string(),
-        "config/minimal.yaml:36:11: the environment has no variable `TOKEN_SECRET`\n    \
-         hint: set `TOKEN_SECRET` where the program runs, or write `{ file: PATH }` for a secret in a file\n1 fault"
+        "config/minimal.yaml:40:11: the environment has no variable `TOKEN_SECRET`\n    \
+         hint: set `TOKEN_SECRET` for this command as for `serve`, or write `{ file: PATH }` for a secret in a file\n1 fault"
     );
 }

@@ -41,7 +41,7 @@ impl Problem {
         match self {
             Self::NotSet(name) if in_secret => {
                 format!(
-                    "set `{name}` where the program runs, or write `{{ file: PATH }}` for a secret in a file"
+                    "set `{name}` for this command as for `serve`, or write `{{ file: PATH }}` for a secret in a file"
                 )
             }
             Self::NotSet(name) => format!("set it, or give a default: `${{{name}:-default}}`"),

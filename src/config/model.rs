@@ -20,7 +20,9 @@ use std::{collections::BTreeMap, net::SocketAddr, path::PathBuf};
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Config {
-    /// The name of this place of observation. Replicas share it. It can be set by `--location` too.
+    /// The name of this place of observation. It can be set by `--location` too. Replicas, which share a store, share it. An installation with another
+    /// store that sends through the same service needs one of its own: idempotency keys are made of route, location, kind and instant, and the
+    /// service answers equal keys with one notification, which only one of the two then sees arrive.
     #[serde(default = "default_location")]
     pub location: String,
     /// All places of observation that look at this service, this one among them. Empty: this one alone.
@@ -203,8 +205,8 @@ pub struct Route {
     /// The ledger, by name.
     #[serde(default)]
     pub ledger: Option<String>,
-    /// Most canaries an hour, of all kinds together, over restarts and replicas of a location, such as `80`: what stops a runaway. `check` says
-    /// how many the route can need.
+    /// Most canaries in one clock hour (UTC), of all kinds together, over restarts and replicas of a location, such as `80`: what stops a runaway. The
+    /// count begins anew at each full hour, so up to twice as many may fall into 60 minutes around it. `check` says how many the route can need.
     pub hourly_cap: u32,
     /// The end that is expected of a canary.
     #[serde(default)]

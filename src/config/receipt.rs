@@ -23,7 +23,8 @@ pub struct WebhookReceiver {
     /// The address by which the service reaches it, such as `https://canary.example.com/receipts`. `{{callback_url}}` in a request body is this, plus the token.
     /// Signed messages that we send to ourselves go through it too: while none arrives, a missing receipt proves nothing.
     pub public_url: String,
-    /// Secrets that sign tokens, as in `token_secrets: ["${TOKEN_SECRET}"]`. The first signs; all verify, so that they can rotate with an overlap. At least 16 bytes each.
+    /// Secrets that sign tokens, as in `token_secrets: ["${TOKEN_SECRET}"]`. The first signs; all verify. At least 16 bytes each. To rotate: add the new one
+    /// last on all replicas, then move it first, and after `follow_for` take the old one away.
     pub token_secrets: Vec<Secret>,
     /// How the sender proves itself, where it can.
     #[serde(default)]

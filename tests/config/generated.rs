@@ -70,7 +70,7 @@ fn check_says_what_is_wrong_as_json_too() {
     let now = "2026-11-30T10:02:00Z".parse().unwrap();
     let json = check::run_offline(path, None, &|_| None, now, true).unwrap_err();
     let json: Value = serde_json::from_str(&json).unwrap();
-    assert_eq!(json["faults"][0]["line"], 36);
+    assert_eq!(json["faults"][0]["line"], 40);
 }
 
 #[test]

@@ -3,18 +3,46 @@
 use super::{stamp, word};
 use crate::domain::{
     canary::{Canary, Judgement},
+    disagreement::Disagreement,
     evidence::{ArrivalRefusal, RefusalReason, SubmissionResult},
     following::stopped_at,
     verdict::{Class, ExpectedEnd, LedgerState, SinkState, Verdict},
 };
-use chrono::{DateTime, Utc};
+use chrono::{DateTime, TimeDelta, Utc};
 
 /// Why the standing verdict is what it is, in a sentence.
 pub fn why(canary: &Canary, now: DateTime<Utc>) -> String {
     let Some(standing) = canary.standing() else {
         return format!("it is on its way; its verdict is due by {}", stamp(canary.settles_at()));
     };
-    format!("{}{}", reason(canary, standing), addition(canary, standing, now))
+    format!(
+        "{}{}{}",
+        reason(canary, standing),
+        addition(canary, standing, now),
+        another_monitor(canary, standing.verdict)
+    )
+}
+
+/// By how much the ledger's time of acceptance must lie before our submission to say that it was not ours. Whole seconds and small
+/// differences of clocks lie below it.
+const NOT_OURS: TimeDelta = TimeDelta::seconds(2);
+
+/// Whether it may have arrived elsewhere: an installation with the same location sends at the same slots under the same keys.
+fn another_monitor(canary: &Canary, verdict: Verdict) -> &'static str {
+    if !matches!(verdict, Verdict::Overdue | Verdict::Lost) {
+        return "";
+    }
+    let ours = canary.acceptance.submissions.iter().map(|submission| submission.started_at).min();
+    let theirs = canary.ledger.row.as_ref().and_then(|(_, row)| row.accepted_at);
+    if ours.zip(theirs).is_some_and(|(ours, theirs)| theirs < ours - NOT_OURS) {
+        return "; the ledger has it accepted before we submitted it: another monitor with the same location may have sent it under the \
+                same key, so give each installation a location of its own";
+    }
+    if canary.disagreements.contains(&Disagreement::DeliveredWithoutReceipt) {
+        return "; if another monitor with the same location sends through this service, it may have sent it under the same key and got \
+                the receipt: give each installation a location of its own";
+    }
+    ""
 }
 
 fn reason(canary: &Canary, standing: &Judgement) -> String {

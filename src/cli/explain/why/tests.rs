@@ -232,3 +232,39 @@ fn another_end_than_the_expected_is_said_to_be_one() {
     let (_, text) = said(plan(ExpectedEnd::Rejected, true), rejected, 100);
     assert_eq!(text, "the ledger says that it was permanently rejected, as the route expects");
 }
+
+#[test]
+fn another_monitor_with_the_same_location_is_thought_of() {
+    let accepted_at = |seconds: i64| {
+        let Event::LedgerRead { as_of, row: Some(row) } =
+            ledger(Some(Disposition::Delivered), &[Outcome::Delivered])
+        else {
+            panic!("a row was read");
+        };
+        Event::LedgerRead { as_of, row: Some(LedgerRow { accepted_at: Some(at(seconds)), ..row }) }
+    };
+    let disagreed = Event::Disagreed { at: at(100), kind: Disagreement::DeliveredWithoutReceipt };
+    let lost = |row: Event, more: &[Event]| {
+        let events = [accepted(), row].into_iter().chain(sighted()).chain(more.iter().cloned()).collect();
+        said(plan(ExpectedEnd::Delivered, true), events, 800)
+    };
+    let hint = "a location of its own";
+    for (row, more, words) in [
+        (
+            accepted_at(-30),
+            &[][..],
+            Some("the ledger has it accepted before we submitted it: another monitor"),
+        ),
+        (accepted_at(-1), &[], None),
+        (accepted_at(0), std::slice::from_ref(&disagreed), Some("if another monitor with the same location")),
+    ] {
+        let (verdict, text) = lost(row, more);
+        assert_eq!(verdict, Verdict::Lost);
+        assert_eq!(text.contains(hint), words.is_some(), "{text}");
+        assert!(words.is_none_or(|words| text.contains(words)), "{text}");
+    }
+    let events = [accepted(), arrived(5, Content::Intact), accepted_at(-30), disagreed];
+    let (verdict, text) =
+        said(plan(ExpectedEnd::Delivered, true), events.into_iter().chain(sighted()).collect(), 800);
+    assert!(verdict == Verdict::OnTime && !text.contains(hint), "what arrived needs no such hint: {text}");
+}
