@@ -217,13 +217,19 @@ impl fmt::Display for Summary {
             )?;
         }
         let a_day: u64 = self.routes.iter().map(|route| route.scheduled_a_day).sum();
-        writeln!(f, "{} routes, {a_day} canaries a day by schedule", self.routes.len())?;
+        let routes = counted(u64::try_from(self.routes.len()).unwrap_or(u64::MAX), "route", "routes");
+        writeln!(f, "{routes}, {} a day by schedule", counted(a_day, "canary", "canaries"))?;
         writeln!(
             f,
             "a canary is sent at its slot and the route's own offset, so that routes don't all send at once"
         )?;
         self.warnings.iter().try_for_each(|warning| writeln!(f, "warning: {warning}"))
     }
+}
+
+/// A count with its noun.
+fn counted(n: u64, one: &str, several: &str) -> String {
+    format!("{n} {}", if n == 1 { one } else { several })
 }
 
 /// The results of checks, a line each, with the hints of those that are not well.

@@ -14,8 +14,11 @@ use std::{
     fs::Permissions,
     io::{IsTerminal, Write},
     os::unix::fs::PermissionsExt,
-    time::Duration,
+    time::{Duration, Instant},
 };
+
+/// How long the first looks of all observers may take. So long what was not seen yet is not said to be down.
+const START: Duration = Duration::from_secs(5);
 
 /// Arguments of `demo`.
 #[derive(Debug, Args)]
@@ -88,24 +91,26 @@ async fn watch(stage: &stage::Stage, seconds: Option<u64>) -> Result<()> {
     };
     tokio::pin!(end);
     let mut tick = tokio::time::interval(Duration::from_secs(if is_terminal { 1 } else { 10 }));
+    let began = Instant::now();
     let mut drawn = 0;
     loop {
         tokio::select! {
             result = &mut stop => return result,
             () = &mut end => {
-                draw(stage, is_terminal, drawn)?;
+                draw(stage, is_terminal, drawn, began.elapsed())?;
                 return Ok(());
             }
-            _ = tick.tick() => drawn = draw(stage, is_terminal, drawn)?,
+            _ = tick.tick() => drawn = draw(stage, is_terminal, drawn, began.elapsed())?,
         }
     }
 }
 
 /// Draws the view, over the one before where a terminal allows it. Answers how many lines it has.
-fn draw(stage: &stage::Stage, is_terminal: bool, drawn: usize) -> Result<usize> {
+fn draw(stage: &stage::Stage, is_terminal: bool, drawn: usize, shown_for: Duration) -> Result<usize> {
     let shared = stage.monitor.shared();
     let faults: Vec<String> = stage.simulator.faults().iter().map(|f| f.fault.to_string()).collect();
-    let lines = view::render(&shared.active.load(), &shared.snapshot.load(), &faults, Utc::now());
+    let (snapshot, is_starting) = (shared.snapshot.load(), shown_for < START);
+    let lines = view::render(&shared.active.load(), &snapshot, &faults, is_starting, Utc::now());
     let mut out = std::io::stdout().lock();
     if is_terminal && drawn > 0 {
         write!(out, "\x1b[{drawn}A")?;

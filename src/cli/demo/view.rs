@@ -33,9 +33,15 @@ pub fn would_page(route: &RouteSnapshot, weights: &Weights) -> bool {
     !route.maintenance && route.arrives.is_sustained(weights)
 }
 
-/// The whole view, lines without an end of line, none longer than 120 characters.
-pub fn render(active: &Active, snapshot: &Snapshot, faults: &[String], now: DateTime<Utc>) -> Vec<String> {
-    let mut lines = vec![sight(snapshot), faults_on(faults), String::new()];
+/// The whole view, lines without an end of line, none longer than 120 characters. While it is starting, what can't be seen is not down.
+pub fn render(
+    active: &Active,
+    snapshot: &Snapshot,
+    faults: &[String],
+    is_starting: bool,
+    now: DateTime<Utc>,
+) -> Vec<String> {
+    let mut lines = vec![sight(snapshot, is_starting), faults_on(faults), String::new()];
     lines.push(format!(
         "{:<26} {:<13} {:>21} {:>9}  {:<10} {:>8} {:>8} {:>6}  {}",
         "route",
@@ -58,17 +64,18 @@ pub fn render(active: &Active, snapshot: &Snapshot, faults: &[String], now: Date
     lines
 }
 
-fn sight(snapshot: &Snapshot) -> String {
+fn sight(snapshot: &Snapshot, is_starting: bool) -> String {
+    let up = |is_up| match (is_up, is_starting) {
+        (true, _) => "yes",
+        (false, true) => "starting",
+        (false, false) => "NO",
+    };
     let mut line = format!("can we see?   store {}", up(snapshot.store_up));
     for (observer, is_up) in &snapshot.observers {
         // Writing to a string can't fail.
         let _ = write!(line, "   {observer} {}", up(*is_up));
     }
     line
-}
-
-fn up(is_up: bool) -> &'static str {
-    if is_up { "yes" } else { "NO" }
 }
 
 fn faults_on(faults: &[String]) -> String {
@@ -126,4 +133,19 @@ fn verdicts(snapshot: &Snapshot) -> String {
         .map(|verdict| format!("{} {}", verdict.word(), total(verdict)))
         .collect();
     format!("verdicts      {}", if seen.is_empty() { "none yet".to_owned() } else { seen.join("   ") })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::monitor::snapshot::Observer;
+    use std::collections::BTreeMap;
+
+    #[test]
+    fn what_was_not_looked_at_yet_is_not_said_to_be_down() {
+        let observers = BTreeMap::from([(Observer::Ledger("attempts".into()), false)]);
+        let snapshot = Snapshot { store_up: true, observers, ..Snapshot::default() };
+        assert_eq!(sight(&snapshot, true), "can we see?   store yes   ledger/attempts starting");
+        assert_eq!(sight(&snapshot, false), "can we see?   store yes   ledger/attempts NO");
+    }
 }
