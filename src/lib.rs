@@ -13,6 +13,7 @@
 //! * [`acceptance`]: how a canary is submitted.
 //! * [`receipt`]: how a canary is received and its content checked.
 //! * [`ledger`]: how the target's attempt ledger is read.
+//! * [`alerts`]: from the configuration: rules, their tests, the Alertmanager's tree, runbooks.
 //! * [`monitor`]: the loops, and the snapshot that is all the outside may see of them.
 //! * [`exposition`]: `/metrics` and the shape of the logs.
 //! * [`health`]: the monitor's own `/startup`, `/ready` and `/live`.
@@ -21,6 +22,7 @@
 #![forbid(unsafe_code)]
 
 pub mod acceptance;
+pub mod alerts;
 pub mod catalog;
 pub mod cli;
 pub mod config;

@@ -1,5 +1,6 @@
 //! The commands: a file each. This is where the parts are wired together.
 
+pub mod alerts;
 pub mod canary;
 pub mod check;
 pub mod check_online;
@@ -71,6 +72,8 @@ pub enum Command {
     Ledger(ledger::LedgerCommand),
     /// Make dashboards for Grafana
     Dashboards(dashboards::DashboardsCommand),
+    /// Make alert rules from a configuration, and look at rules
+    Alerts(alerts::AlertsCommand),
     /// Stop sending, on one route or on all, until a time
     Pause(pause::PauseArgs),
     /// Send again
@@ -195,6 +198,7 @@ async fn dispatch(command: Command) -> Result<Outcome> {
         Command::Canary(command) => canary::run(command).await,
         Command::Ledger(command) => ledger::run(command).await,
         Command::Dashboards(command) => dashboards::run(&command),
+        Command::Alerts(command) => alerts::run(command),
         Command::Pause(args) => pause::pause(args).await,
         Command::Resume(args) => pause::resume(args).await,
         Command::Demo(args) => demo::run(args).await,

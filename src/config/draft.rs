@@ -2,6 +2,7 @@
 
 use super::{
     acceptance::Acceptance,
+    alerts::Alerts,
     ledger::Ledger,
     model::{Listeners, MaintenanceWindow, Retention, Route, StoreConfig},
     receipt::Receiver,
@@ -36,6 +37,8 @@ pub struct Draft {
     pub routes: Vec<Option<Route>>,
     /// The maintenance windows, in the file's order.
     pub maintenance: Vec<Option<MaintenanceWindow>>,
+    /// What alert rules are made from.
+    pub alerts: Option<Alerts>,
     /// The full names of all routes whose name can be read; `None` when some route's can't.
     pub route_names: Option<BTreeSet<String>>,
 }
@@ -57,6 +60,7 @@ pub(super) fn decode(mut root: Value, unsound: &BTreeSet<At>, report: &mut Repor
         ledgers: pieces.table(root["ledgers"].take(), &top.key("ledgers")),
         routes: pieces.list(root["routes"].take(), &top.key("routes")),
         maintenance: pieces.list(root["maintenance"].take(), &top.key("maintenance")),
+        alerts: pieces.one(root["alerts"].take(), &top.key("alerts")),
         route_names,
     }
 }

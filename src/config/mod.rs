@@ -5,6 +5,7 @@
 //! the types' JSON schema gives ([`walk`], [`shape`]), decodes it piece by piece ([`draft`]), and checks what no type can say.
 
 pub mod acceptance;
+pub mod alerts;
 pub mod draft;
 pub mod fault;
 mod interpolate;
@@ -17,7 +18,7 @@ pub mod reference;
 mod report;
 pub mod scalar;
 pub mod shape;
-mod tree;
+pub mod tree;
 pub mod validate;
 mod value;
 mod walk;

@@ -2,6 +2,7 @@
 
 use super::{
     acceptance::Acceptance,
+    alerts::Alerts,
     ledger::Ledger,
     receipt::{Receiver, RouteReceipt},
     scalar::{Secret, Span},
@@ -55,6 +56,9 @@ pub struct Config {
     /// Planned work: measuring goes on, pages are muted.
     #[serde(default)]
     pub maintenance: Vec<MaintenanceWindow>,
+    /// What alert rules are made from.
+    #[serde(default)]
+    pub alerts: Option<Alerts>,
     /// How long a stop may take after SIGTERM.
     #[serde(default = "grace")]
     pub grace: Span,

@@ -3,6 +3,7 @@
 //! Pure: the only time is the `now` that comes in. Every fault says what to do.
 
 mod acceptance;
+mod alerts;
 pub mod capacity;
 mod evidence;
 mod ledger;
@@ -50,6 +51,9 @@ pub(super) fn check(draft: &Draft, now: DateTime<Utc>, report: &mut Report) {
         if let Some(route) = piece {
             route::check(route, draft, &parts, &top.key("routes").key(n), report);
         }
+    }
+    if let Some(alerts) = &draft.alerts {
+        alerts::check(alerts, draft, &top.key("alerts"), report);
     }
     for (n, piece) in draft.maintenance.iter().enumerate() {
         if let Some(window) = piece {

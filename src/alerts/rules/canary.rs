@@ -1,0 +1,209 @@
+//! Alerts on what canaries show.
+
+use super::{
+    AlertRule,
+    names::{EVERY, EVIDENCE, MAINTENANCE, SINCE, newest, one_of, seen},
+    of_routes,
+};
+use crate::{
+    alerts::{
+        catalog::{self, Severity},
+        number::{Numbers, Source},
+        plan::{Plan, RoutePlan},
+    },
+    catalog::families as f,
+    config::{alerts::SlowSeverity, model::PageOn},
+    domain::{
+        failure_evidence::Question,
+        verdict::{ExpectedEnd, Verdict},
+    },
+};
+
+/// Where evidence on one question is at its bound: by a majority of the locations that can look, or by one.
+///
+/// The second clause asks for what the sum's own allowance gives already. It also holds where a monitor of an older build,
+/// whose sum has no allowance, is scraped.
+fn at_bound(plan: &RoutePlan<'_>, question: Question, n: &mut Numbers) -> String {
+    let evidence = &plan.route.evidence;
+    let bound = n.put("evidence", evidence.bound, Source::Configured, "`evidence.bound`, in powers of ten");
+    let sustain = n.seconds(
+        "seconds of failing",
+        evidence.sustain.get(),
+        Source::Configured,
+        "`evidence.sustain`: what is shorter is a blip",
+    );
+    let here = format!("{{question=\"{}\", route=\"{}\"}}", question.word(), plan.name);
+    let counted = format!(
+        "count by (route) (\n{EVIDENCE}{here} >= {bound}\nand time() - {SINCE}{here} >= {sustain}\n)"
+    );
+    match plan.route.page_on {
+        PageOn::Any => format!("{counted} > 0"),
+        PageOn::Majority => {
+            let two = n.put("halves", 2.0, Source::Chosen, "more than half of the locations that can look");
+            format!("{counted} * {two} > count by (route) ({EVIDENCE}{here})")
+        }
+    }
+}
+
+fn of_route(plan: &RoutePlan<'_>) -> Vec<(&'static str, String)> {
+    vec![("route", plan.name.to_string()), ("channel", plan.route.channel.word().to_owned())]
+}
+
+/// What is known when a page is written. Each query may have no answer, and the text then says so.
+fn details(plan: &RoutePlan<'_>, question: Question) -> String {
+    let stopped = f::CANARY_STOPPED_AT.name;
+    let since = f::CANARY_FAILING_SINCE.name;
+    let over = f::LEDGER_PENDING_OVER_DEADLINE.name;
+    let word = question.word();
+    let provider = plan.route.provider.as_deref().unwrap_or("not configured");
+    let controls = &plan.route.controls;
+    let arms: Vec<_> = [("sink", &controls.sink), ("provider", &controls.provider)]
+        .into_iter()
+        .filter_map(|(name, arm)| arm.as_ref().map(|_| name))
+        .collect();
+    let arms = if arms.is_empty() {
+        "There are no control arms.".to_owned()
+    } else {
+        format!(
+            "Control arms: {}. What they show is in the list of canaries; what fails together with its control is not the service's fault.",
+            arms.join(", ")
+        )
+    };
+    format!(
+        "{{{{ with printf \"group by (stage) ({stopped}{{route='%s'}})\" $labels.route | query }}}}\
+         The newest failure stopped at:{{{{ range . }}}} {{{{ .Labels.stage }}}}{{{{ end }}}}.\
+         {{{{ else }}}}Where the newest failure stopped is not known.{{{{ end }}}}\n\
+         Provider: {provider}. {arms}\n\
+         {{{{ with printf \"min by (route) ({since}{{route='%s', question='{word}'}})\" $labels.route | query }}}}\
+         Failing since {{{{ . | first | value | humanizeTimestamp }}}}.\
+         {{{{ else }}}}Since when is not known.{{{{ end }}}}\n\
+         {{{{ with printf \"max by (route) ({over}{{route='%s'}})\" $labels.route | query }}}}\
+         Real notifications pending past their deadline: {{{{ . | first | value | humanize }}}}.\
+         {{{{ else }}}}How many real notifications are past their deadline is not known.{{{{ end }}}}"
+    )
+}
+
+pub(super) fn failing(plan: &RoutePlan<'_>) -> AlertRule {
+    let mut numbers = Numbers::default();
+    let bound = at_bound(plan, Question::Arrives, &mut numbers);
+    AlertRule {
+        entry: &catalog::CANARY_FAILING,
+        severity: Severity::Page,
+        expr: format!("{bound}\nunless on (route) {MAINTENANCE}"),
+        hold: "1m",
+        labels: of_route(plan),
+        summary: format!("{}: canaries do not arrive", plan.name),
+        details: details(plan, Question::Arrives),
+        numbers,
+    }
+}
+
+pub(super) fn slow(plan: &RoutePlan<'_>) -> AlertRule {
+    let mut numbers = Numbers::default();
+    let late = at_bound(plan, Question::InTime, &mut numbers);
+    let lost = at_bound(plan, Question::Arrives, &mut numbers).replace('\n', " ");
+    let mut expr = format!("{late}\nunless on (route) ({lost})");
+    let severity = match plan.differs.slow {
+        SlowSeverity::Ticket => Severity::Ticket,
+        SlowSeverity::Page => {
+            expr.push_str(&format!("\nunless on (route) {MAINTENANCE}"));
+            Severity::Page
+        }
+    };
+    AlertRule {
+        entry: &catalog::CANARY_SLOW,
+        severity,
+        expr,
+        hold: "1m",
+        labels: of_route(plan),
+        summary: format!("{}: canaries arrive late", plan.name),
+        details: details(plan, Question::InTime),
+        numbers,
+    }
+}
+
+pub(super) fn rules(plan: &Plan<'_>, rules: &mut Vec<AlertRule>) {
+    rules.push(disagreement());
+    rules.extend(suppressed(plan));
+    rules.push(missing());
+    rules.push(guard());
+    rules.push(paused());
+}
+
+fn disagreement() -> AlertRule {
+    let mut n = Numbers::default();
+    let seen = seen(&f::CANARY_DISAGREEMENTS, "", &mut n);
+    let least =
+        n.put("contradictions of a kind in a day", 2.0, Source::Chosen, "one may be a race of two readings");
+    let expr = format!("max by (route, kind) (\n{seen}\n) >= {least}");
+    of_routes(
+        &catalog::DISAGREEMENT,
+        &expr,
+        "10m",
+        "the three views contradict each other: {{ $labels.kind }}",
+        n,
+    )
+}
+
+fn suppressed(plan: &Plan<'_>) -> Option<AlertRule> {
+    let measured: Vec<_> = plan
+        .routes
+        .iter()
+        .filter(|route| route.route.expected_end != ExpectedEnd::Suppressed)
+        .map(|route| route.name.as_str())
+        .collect();
+    if measured.is_empty() {
+        return None;
+    }
+    let mut n = Numbers::default();
+    let routes = one_of("route", &measured);
+    let word = Verdict::Suppressed.word();
+    let seen = seen(&f::CANARY_VERDICTS, &format!("verdict=\"{word}\", {routes}"), &mut n);
+    let least = n.put(
+        "suppressed canaries in a day",
+        2.0,
+        Source::Chosen,
+        "one may be a list that was mended at once",
+    );
+    let expr = format!("max by (route) (\n{seen}\n) >= {least}");
+    Some(of_routes(&catalog::SUPPRESSED, &expr, "10m", "canaries are suppressed, so nothing is measured", n))
+}
+
+fn missing() -> AlertRule {
+    let mut n = Numbers::default();
+    let loaded = newest(&f::MONITOR_RELOAD_SUCCESS_TIME, "", &mut n);
+    let submitted = newest(&f::CANARY_LAST_SUBMIT, "", &mut n);
+    let paused = newest(&f::CANARY_PAUSED, "", &mut n);
+    let times =
+        n.put("intervals without a canary", 3.0, Source::Chosen, "one slot may be missed, two are no chance");
+    let expr = format!(
+        "{times} * {EVERY} < time() - scalar(max({loaded}))\n\
+         unless on (route) time() - max by (route) ({submitted}) <= on (route) {times} * {EVERY}\n\
+         unless on (route) max by (route) ({paused}) == 1"
+    );
+    of_routes(&catalog::MISSING, &expr, "10m", "no canary was submitted for three intervals", n)
+}
+
+fn guard() -> AlertRule {
+    let mut n = Numbers::default();
+    let hour =
+        n.span("time looked back", "1h", Source::Chosen, "long enough to be seen, short enough to end");
+    let expr = format!("max by (route, reason) (increase({}[{hour}])) > 0", f::CANARY_GUARD_REFUSALS.name);
+    of_routes(&catalog::GUARD, &expr, "0m", "the guard stopped a request: {{ $labels.reason }}", n)
+}
+
+fn paused() -> AlertRule {
+    let mut n = Numbers::default();
+    let name = f::CANARY_PAUSED.name;
+    let day = n.span(
+        "time paused",
+        "1d",
+        Source::Chosen,
+        "what is meant for longer can be written into the configuration",
+    );
+    let expr = format!(
+        "max by (route) (min_over_time({name}[{day}])) == 1\n\
+         and on (route) max by (route) ({name} offset {day}) == 1"
+    );
+    of_routes(&catalog::PAUSED, &expr, "0m", "sending has been paused for a day", n)
+}

@@ -1,0 +1,101 @@
+//! What the monitor doesn't see. One cause is one alert: while no loop runs, nothing is said of ledgers and receivers.
+
+use super::{
+    AlertRule,
+    names::{EVIDENCE, READING, RUNNER, one_of, seen},
+    of_monitor,
+};
+use crate::{
+    alerts::{
+        catalog::{self, Severity},
+        number::Numbers,
+        plan::Plan,
+    },
+    catalog::{families as f, labels::FollowerMode},
+};
+
+pub(super) fn rules(plan: &Plan<'_>, rules: &mut Vec<AlertRule>) {
+    rules.push(runner(plan));
+    if !plan.ledgers.is_empty() {
+        rules.push(ledger(plan));
+    }
+    rules.extend(observers(plan));
+    let followed: Vec<_> =
+        plan.ledgers_with(|ledger| ledger.notifications.is_some()).iter().map(|ledger| ledger.name).collect();
+    if !followed.is_empty() {
+        rules.push(follower(&followed));
+    }
+}
+
+fn blind(what: &str, expr: String, hold: &'static str, summary: &str, numbers: Numbers) -> AlertRule {
+    let mut rule = of_monitor(&catalog::BLIND, expr, hold, summary, numbers);
+    rule.labels.push(("blind", what.to_owned()));
+    rule
+}
+
+/// A series of 1 for each of these names: what is expected, whether or not anything is there.
+fn expected(label: &str, names: &[&str]) -> String {
+    let each: Vec<_> = names
+        .iter()
+        .map(|name| format!("label_replace(vector(1), \"{label}\", \"{name}\", \"\", \"\")"))
+        .collect();
+    format!("({})", each.join(" or "))
+}
+
+/// Locations of which no process runs its loops, or none is scraped.
+fn runner(plan: &Plan<'_>) -> AlertRule {
+    let expected = expected("location", &plan.locations());
+    let expr = format!("{expected}\nunless on (location) {EVIDENCE}");
+    let mut rule =
+        blind("runner", expr, "2m", "no canaries are known of at {{ $labels.location }}", Numbers::default());
+    let failures = f::CANARY_CONSECUTIVE_FAILURES.name;
+    rule.details = format!(
+        "{{{{ with printf \"count by (location) ({failures}{{location='%s'}})\" $labels.location | query }}}}\
+         A process is scraped there, and its loops stand still.\
+         {{{{ else }}}}No process is scraped there.{{{{ end }}}}"
+    );
+    rule
+}
+
+/// Ledgers that nobody could read, or only in part, so that counts are not known.
+fn ledger(plan: &Plan<'_>) -> AlertRule {
+    let mut n = Numbers::default();
+    let names: Vec<_> = plan.ledgers.iter().map(|ledger| ledger.name).collect();
+    let cut = seen(&f::LEDGER_TRUNCATED, "", &mut n).replace('\n', " ");
+    let expr = format!(
+        "({}\nunless on (ledger) {READING}\nor max by (ledger) ({cut}) == 1)\nand on () count({RUNNER}) > 0",
+        expected("ledger", &names)
+    );
+    blind("ledger", expr, "2m", "the ledger {{ $labels.ledger }} is not read, or not to its end", n)
+}
+
+/// Receivers that prove nothing, and ledgers that only canaries are looked up in.
+fn observers(plan: &Plan<'_>) -> Option<AlertRule> {
+    let read: Vec<_> = plan.ledgers.iter().map(|ledger| ledger.name).collect();
+    let looked_up = plan.config.ledgers.keys().filter(|name| !read.contains(&name.as_str()));
+    let mut observers: Vec<_> = plan.config.receivers.keys().map(|name| format!("receiver/{name}")).collect();
+    observers.extend(looked_up.map(|name| format!("ledger/{name}")));
+    if observers.is_empty() {
+        return None;
+    }
+    let mut n = Numbers::default();
+    let seen = seen(&f::MONITOR_OBSERVER_UP, &one_of("observer", &observers), &mut n);
+    let expr = format!("max by (observer) (\n{seen}\n) == 0");
+    Some(blind("observer", expr, "5m", "{{ $labels.observer }} can't be looked at", n))
+}
+
+/// Ledgers that nobody follows: sums over real traffic are missing, ages are not.
+fn follower(names: &[&str]) -> AlertRule {
+    let mut n = Numbers::default();
+    let following = FollowerMode::Following.word();
+    let selector = format!("mode=\"{following}\"");
+    let follows = seen(&f::LEDGER_FOLLOWER, &selector, &mut n).replace('\n', " ");
+    let expr = format!(
+        "{}\nunless on (ledger) max by (ledger) ({follows}) == 1\nand on () count({RUNNER}) > 0",
+        expected("ledger", names)
+    );
+    let summary = "nobody follows the ledger {{ $labels.ledger }}: ratios over real traffic are not judged";
+    let mut rule = blind("follower", expr, "30m", summary, n);
+    rule.severity = Severity::Ticket;
+    rule
+}

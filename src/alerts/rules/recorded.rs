@@ -1,0 +1,186 @@
+//! What is recorded: everything that alerts read more than once, and only from processes that look.
+//!
+//! Data is old when its own timestamp is old, not when its scrape is: an exporter that stands still shows old data for ever.
+
+use super::{
+    Rule,
+    names::{
+        ACCEPTED, ATTEMPTS, BAD, BUDGET, CONSECUTIVE, DEADLINE, EVERY, EVIDENCE, HISTORY, MAINTENANCE,
+        OLDEST, OVER, READING, REJECTED, RESIDUE, RETRIES, RUNNER, SINCE, SUPPRESSED, SUPPRESSED_SHARE,
+        UNKNOWN, newest, one_of, seen,
+    },
+};
+use crate::{
+    alerts::{
+        number::{Numbers, Source},
+        plan::{LedgerPlan, Plan},
+    },
+    catalog::{
+        Family,
+        bounds::{ATTEMPT_WINDOW, CAUSE_WINDOW, DISPOSITION_WINDOW},
+        families as f,
+        labels::LoopName,
+    },
+    config::ledger::Ledger,
+    domain::outcome::{Cause, Disposition, Outcome},
+};
+use std::time::Duration;
+
+/// The loops without which nothing is known of canaries.
+const LOOPS: [LoopName; 3] = [LoopName::Evidence, LoopName::Scheduler, LoopName::Settler];
+
+/// How old the newest success of a loop may be. Each tries once a second, or more often.
+const RUNNER_FRESH: Duration = Duration::from_secs(180);
+
+pub(super) fn rules(plan: &Plan<'_>) -> Vec<Rule> {
+    let mut rules = vec![runner()];
+    let mut record = |name, around: (&str, &str), expr: &dyn Fn(&mut Numbers) -> String| {
+        let mut numbers = Numbers::default();
+        let inner = expr(&mut numbers);
+        let expr = format!("{} (\n{inner}\n){}", around.0, around.1);
+        rules.push(Rule::Record { name, expr, numbers: numbers.all().to_vec() });
+    };
+    let by_question = ("max by (route, location, question)", "");
+    record(EVIDENCE, by_question, &|n| seen(&f::CANARY_FAILURE_EVIDENCE, "", n));
+    record(SINCE, by_question, &|n| seen(&f::CANARY_FAILING_SINCE, "", n));
+    let by_route = ("max by (route)", "");
+    record(CONSECUTIVE, by_route, &|n| seen(&f::CANARY_CONSECUTIVE_FAILURES, "", n));
+    record(MAINTENANCE, ("max by (route)", " == 1"), &|n| seen(&f::CANARY_MAINTENANCE, "", n));
+    record(EVERY, by_route, &|n| seen(&f::CANARY_INTERVAL, "", n));
+    record(DEADLINE, by_route, &|n| newest(&f::ROUTE_DEADLINE, "", n));
+    record(BUDGET, ("1 - max by (route)", ""), &|n| newest(&f::ROUTE_OBJECTIVE, "", n));
+    if plan.ledgers.is_empty() {
+        return rules;
+    }
+    rules.push(readings(plan));
+    let all = plan.ledgers_with(|_| true);
+    let followed = plan.ledgers_with(|ledger| ledger.notifications.is_some());
+    let attempts = plan.ledgers_with(|ledger| ledger.attempts.is_some());
+    let counted = plan.ledgers_with(|ledger| ledger.partition.is_some());
+    let mut record = |ledgers: &[&LedgerPlan<'_>], name, by: &str, family: &Family, selector: &str| {
+        if !ledgers.is_empty() {
+            let mut numbers = Numbers::default();
+            let expr = format!("{by} (\n{}\n)", read(ledgers, family, selector, &mut numbers));
+            rules.push(Rule::Record { name, expr, numbers: numbers.all().to_vec() });
+        }
+    };
+    let by_route = "max by (route)";
+    record(&all, OVER, by_route, &f::LEDGER_PENDING_OVER_DEADLINE, "");
+    record(&all, OLDEST, "min by (route)", &f::LEDGER_OLDEST_PENDING_DUE, "");
+    record(&all, UNKNOWN, "min by (route)", &f::LEDGER_OLDEST_UNKNOWN, "");
+    record(&followed, ACCEPTED, "max by (route, window)", &f::LEDGER_WINDOW_ACCEPTED, "");
+    record(&followed, BAD, "max by (route, window)", &f::LEDGER_WINDOW_BAD, "");
+    let window = ATTEMPT_WINDOW.word();
+    let selector = format!("window=\"{window}\"");
+    record(&attempts, ATTEMPTS, "max by (route, outcome)", &f::LEDGER_WINDOW_ATTEMPTS, &selector);
+    let selector = format!(
+        "window=\"{}\", disposition=\"{}\"",
+        DISPOSITION_WINDOW.word(),
+        Disposition::Suppressed.word()
+    );
+    record(&followed, SUPPRESSED, by_route, &f::LEDGER_WINDOW_NOTIFICATIONS, &selector);
+    let selector = format!("window=\"{}\", cause=\"{}\"", CAUSE_WINDOW.word(), Cause::Recipient.word());
+    record(&followed, REJECTED, by_route, &f::LEDGER_WINDOW_REJECTED, &selector);
+    record(&counted, RESIDUE, by_route, &f::LEDGER_RESIDUE, "");
+    rules.push(history());
+    let mut share = |name, expr: String| rules.push(Rule::Record { name, expr, numbers: Vec::new() });
+    if !attempts.is_empty() {
+        let retried = retried();
+        share(
+            RETRIES,
+            format!(
+                "sum by (route) ({ATTEMPTS}{{{retried}}})\n/ on (route) (sum by (route) ({ATTEMPTS}) > 0)"
+            ),
+        );
+    }
+    if !followed.is_empty() {
+        let window = DISPOSITION_WINDOW.word();
+        share(
+            SUPPRESSED_SHARE,
+            format!("{SUPPRESSED}\n/ on (route) (max by (route) ({ACCEPTED}{{window=\"{window}\"}}) > 0)"),
+        );
+    }
+    rules
+}
+
+/// A matcher of the attempts that are to be tried again, or whose fate is unknown.
+pub(super) fn retried() -> String {
+    one_of("outcome", &[Outcome::Retryable.word(), Outcome::Unknown.word()])
+}
+
+/// Of replicas the greatest, of kinds the sum.
+fn history() -> Rule {
+    let mut n = Numbers::default();
+    let seen = seen(&f::LEDGER_HISTORY_VIOLATIONS, "", &mut n);
+    let expr = format!("sum by (ledger) (max by (ledger, kind) (\n{seen}\n))");
+    Rule::Record { name: HISTORY, expr, numbers: n.all().to_vec() }
+}
+
+fn runner() -> Rule {
+    let mut n = Numbers::default();
+    let loops = one_of("loop", &LOOPS.map(LoopName::word));
+    let newest = newest(&f::MONITOR_LOOP_LAST_SUCCESS, &loops, &mut n);
+    let fresh = n.seconds(
+        "seconds since a loop last succeeded",
+        RUNNER_FRESH,
+        Source::Chosen,
+        "loops try every second or more often; this covers two failed scrapes a minute apart",
+    );
+    let count = n.seconds(
+        "loops that must run",
+        Duration::from_secs(LOOPS.len() as u64),
+        Source::Derived,
+        "those without which nothing is known of canaries",
+    );
+    let expr = format!("count by (job, instance) (\ntime() - {newest} < {fresh}\n) == {count}");
+    Rule::Record { name: RUNNER, expr, numbers: n.all().to_vec() }
+}
+
+/// How old a reading of a ledger may be before it counts as not seen.
+fn reading_fresh(ledger: &Ledger) -> Duration {
+    RUNNER_FRESH.max(ledger.freshness.get() + 2 * ledger.refresh_every.get() + Duration::from_secs(60))
+}
+
+fn readings(plan: &Plan<'_>) -> Rule {
+    let mut n = Numbers::default();
+    let each: Vec<_> = plan
+        .ledgers
+        .iter()
+        .map(|ledger| {
+            let newest = newest(&f::LEDGER_SNAPSHOT, &format!("ledger=\"{}\"", ledger.name), &mut n);
+            let fresh = n.seconds(
+                "seconds since the ledger was last read well",
+                reading_fresh(ledger.ledger),
+                Source::Derived,
+                format!(
+                    "`{}`: freshness {}, two refreshes of {} and a minute, at least 180",
+                    ledger.name, ledger.ledger.freshness, ledger.ledger.refresh_every
+                ),
+            );
+            format!("time() - {newest} < {fresh}")
+        })
+        .collect();
+    Rule::Record { name: READING, expr: each.join("\nor "), numbers: n.all().to_vec() }
+}
+
+/// The newest values of a family of these ledgers' routes, each while its ledger's reading is fresh.
+pub(super) fn read(
+    ledgers: &[&LedgerPlan<'_>],
+    family: &Family,
+    selector: &str,
+    numbers: &mut Numbers,
+) -> String {
+    let each: Vec<_> = ledgers
+        .iter()
+        .map(|ledger| {
+            let names: Vec<_> = ledger.routes.iter().map(|route| route.as_str()).collect();
+            let mut all = one_of("route", &names);
+            if !selector.is_empty() {
+                all = format!("{all}, {selector}");
+            }
+            let newest = newest(family, &all, numbers);
+            format!("{newest}\nand on (job, instance) {READING}{{ledger=\"{}\"}}", ledger.name)
+        })
+        .collect();
+    each.join("\nor ")
+}

@@ -1,0 +1,214 @@
+//! Scenarios of the alerts on the monitor itself, and of what must keep quiet while it is blind.
+
+use super::{
+    Change, Fired, Scenario, about,
+    canary::{all_hung, and, evidence, hung},
+    change,
+    track::{Pace, Seg},
+    world::{instances, world},
+};
+use crate::{
+    alerts::{
+        catalog,
+        plan::{Plan, RoutePlan},
+        rules::AlertRule,
+    },
+    catalog::{Family, families as f, hash_value},
+    domain::failure_evidence::Question,
+};
+use std::collections::BTreeMap;
+
+pub(super) fn scenarios(plan: &Plan<'_>, alerts: &[&AlertRule], out: &mut Vec<Scenario>) {
+    let judged = plan.routes.iter().find(|route| route.ledger.is_some());
+    let Some(route) = judged.or(plan.routes.first()) else { return };
+    blind(plan, alerts, route, out);
+    own(plan, alerts, route, out);
+    everything(plan, alerts, route, out);
+}
+
+/// What fires when this is not seen.
+fn not_seen(
+    plan: &Plan<'_>,
+    alerts: &[&AlertRule],
+    what: &str,
+    label: &'static str,
+    names: &[&str],
+) -> Vec<Fired> {
+    let is_it = |rule: &&&AlertRule| {
+        rule.entry.name == catalog::BLIND.name && rule.labels.iter().any(|(_, value)| value == what)
+    };
+    let severity = alerts.iter().find(is_it).map_or("", |rule| rule.sent_as(plan.shadow).word());
+    let one = |name: &&str| {
+        vec![
+            ("alertname", catalog::BLIND.name.to_owned()),
+            ("severity", severity.to_owned()),
+            ("blind", what.to_owned()),
+            (label, (*name).to_owned()),
+        ]
+    };
+    names.iter().map(one).collect()
+}
+
+fn blind(plan: &Plan<'_>, alerts: &[&AlertRule], route: &RoutePlan<'_>, out: &mut Vec<Scenario>) {
+    let all = instances(plan);
+    let (Some((replica, first)), Some(mut about)) =
+        (all.last().cloned(), about(plan, alerts, catalog::BLIND.name, route, out))
+    else {
+        return;
+    };
+    let locations = plan.locations();
+    about.fired = not_seen(plan, alerts, "runner", "location", &locations);
+    about.fires("all loops stand still", &[all_hung()]);
+    let stuck = change(&f::MONITOR_LOOP_LAST_SUCCESS, &[("loop", "settler")], Seg::Is(-1_000.0));
+    about.fires("one loop stands still", &[stuck]);
+    // Six minutes after the newest success of its loops, and not four.
+    let bad = about.pace.before;
+    let newest = Seg::Is(f64::from(bad * about.pace.step));
+    let held = change(&f::MONITOR_LOOP_LAST_SUCCESS, &[], newest);
+    let fired = about.fired.clone();
+    about.add(
+        "it is told after some minutes",
+        std::slice::from_ref(&held),
+        vec![(bad + 4, vec![]), (bad + 6, fired)],
+    );
+    about.silent("the loops are slow", &[change(&f::MONITOR_LOOP_LAST_SUCCESS, &[], Seg::Ago(120.0))]);
+    about.silent("a replica hangs", &[hung(&replica)]);
+    about.fired = not_seen(plan, alerts, "runner", "location", &[first]);
+    let here: Vec<_> = all
+        .iter()
+        .filter(|(_, location)| *location == first)
+        .map(|(instance, _)| change(&f::MONITOR_LOOP_LAST_SUCCESS, &[], Seg::Is(-1_000.0)).at(instance))
+        .collect();
+    about.fires("one location hangs", &here);
+    let short = change(&f::MONITOR_LOOP_LAST_SUCCESS, &[], Seg::Is(-1_000.0)).during(bad, bad + 1);
+    about.add("it does not last", &[short], (bad..bad + 3).map(|step| (step, Vec::new())).collect());
+
+    let ledgers: Vec<_> = plan.ledgers.iter().map(|ledger| ledger.name).collect();
+    if !ledgers.is_empty() {
+        about.fired = not_seen(plan, alerts, "ledger", "ledger", &ledgers);
+        let fired = about.fired.clone();
+        about.fires("no ledger is read", &[change(&f::LEDGER_SNAPSHOT, &[], Seg::Is(-1_000.0))]);
+        about.fires("readings are cut", &[change(&f::LEDGER_TRUNCATED, &[], Seg::Is(1.0))]);
+        let held = change(&f::LEDGER_SNAPSHOT, &[], newest);
+        about.add(
+            "it is told after some minutes: ledger",
+            &[held],
+            vec![(bad + 4, vec![]), (bad + 6, fired)],
+        );
+        about.silent("readings are slow", &[change(&f::LEDGER_SNAPSHOT, &[], Seg::Ago(120.0))]);
+        let cut = change(&f::LEDGER_TRUNCATED, &[], Seg::Is(1.0)).at(&replica);
+        about.silent("a hung replica says that readings are cut", &[cut, hung(&replica)]);
+        let short = change(&f::LEDGER_SNAPSHOT, &[], Seg::Is(-1_000.0)).during(bad, bad + 1);
+        about.add(
+            "it does not last: ledger",
+            &[short],
+            (bad..bad + 3).map(|step| (step, Vec::new())).collect(),
+        );
+    }
+    let followed = plan.ledgers_with(|ledger| ledger.notifications.is_some());
+    let followed: Vec<_> = followed.iter().map(|ledger| ledger.name).collect();
+    if !followed.is_empty() {
+        about.pace = Pace::HOURS;
+        about.fired = not_seen(plan, alerts, "follower", "ledger", &followed);
+        let other = change(&f::LEDGER_FOLLOWER, &[], Seg::Is(0.0));
+        about.fires("nobody follows", std::slice::from_ref(&other));
+        about.silent("somebody follows", &[other.clone().at(&replica)]);
+        let others = all.iter().filter(|(instance, _)| *instance != replica);
+        let others: Vec<_> = others.map(|(instance, _)| other.clone().at(instance)).collect();
+        about.fires("a hung replica says that it follows", &and(&others, &[hung(&replica)]));
+        let short = other.during(60, 85);
+        let checks = (80..92).map(|step| (step, Vec::new())).collect();
+        about.add("it does not last: follower", &[short], checks);
+        about.pace = Pace::MINUTES;
+    }
+    let receivers: Vec<_> = plan.config.receivers.keys().map(|name| format!("receiver/{name}")).collect();
+    if !receivers.is_empty() {
+        let names: Vec<_> = receivers.iter().map(String::as_str).collect();
+        about.fired = not_seen(plan, alerts, "observer", "observer", &names);
+        let down = change(&f::MONITOR_OBSERVER_UP, &[], Seg::Is(0.0));
+        about.fires("receivers prove nothing", std::slice::from_ref(&down));
+        about.silent("one process of several sees", &[down.clone().at(&replica)]);
+        let stale = all.iter().filter(|(instance, _)| *instance != replica);
+        let stale: Vec<_> = stale.map(|(instance, _)| down.clone().at(instance)).collect();
+        about.fires("only a hung replica says that it sees", &and(&stale, &[hung(&replica)]));
+        let checks = (bad..bad + 8).map(|step| (step, Vec::new())).collect();
+        about.add("it does not last: receivers", &[down.during(bad, bad + 4)], checks);
+    }
+}
+
+fn own(plan: &Plan<'_>, alerts: &[&AlertRule], route: &RoutePlan<'_>, out: &mut Vec<Scenario>) {
+    let hash = hash_value(plan.hash.get());
+    let cases: [(&'static str, &'static Family, f64); 4] = [
+        (catalog::STORE.name, &f::MONITOR_STORE_UP, 0.0),
+        (catalog::RELOAD.name, &f::MONITOR_RELOAD_SUCCESSFUL, 0.0),
+        (catalog::RULES_STALE.name, &f::MONITOR_CONFIG_HASH, hash + 1.0),
+        (catalog::SKEW.name, &f::MONITOR_CLOCK_SKEW, -80.0),
+    ];
+    for (alert, family, value) in cases {
+        let Some(mut about) = about(plan, alerts, alert, route, out) else { continue };
+        let bad = [change(family, &[], Seg::Is(value))];
+        about.fires("it lasts", &bad);
+        about.too_short(&bad);
+        if alert == catalog::SKEW.name {
+            about.silent("a smaller difference", &[change(family, &[], Seg::Is(40.0))]);
+        }
+        let gap = |from, until| change(family, &[], Seg::Absent).during(from, until);
+        let bad = |from, until| change(family, &[], Seg::Is(value)).during(from, until);
+        let fired = about.fired.clone();
+        let from = about.pace.before;
+        let through = (from + 12..from + 20).map(|step| (step, fired.clone())).collect();
+        let changes = [bad(from, from + 14), gap(from + 14, from + 16), bad(from + 16, from + 22)];
+        about.add("two failed scrapes", &changes, through);
+    }
+    if let Some(mut about) = about(plan, alerts, catalog::WATCHDOG.name, route, out) {
+        let fired = about.fired.clone();
+        about.add("it is always there", &[], vec![(0, fired.clone()), (60, fired)]);
+    }
+}
+
+/// All that can be seen is looked at: while the monitor is blind, that it is blind is all that is said.
+fn everything(plan: &Plan<'_>, alerts: &[&AlertRule], route: &RoutePlan<'_>, out: &mut Vec<Scenario>) {
+    let locations = plan.locations();
+    let blind = not_seen(plan, alerts, "runner", "location", &locations);
+    let mut add = |name: &str, changes: Vec<Change>, fired: Vec<Fired>| {
+        // What holds for half an hour must be seen to keep quiet too.
+        let pace = if fired.is_empty() { Pace::MINUTES } else { Pace::HOURS };
+        out.push(Scenario {
+            alert: None,
+            name: name.to_owned(),
+            route: route.name.to_string(),
+            pace,
+            changes,
+            checks: vec![(pace.before - 1, Vec::new()), (pace.late(), fired)],
+        });
+    };
+    let families: BTreeMap<_, _> =
+        world(plan, route).into_iter().map(|series| (series.family.name, series.family)).collect();
+    let all_gone = || families.values().map(|family| change(family, &[], Seg::Absent));
+    add("all is well", Vec::new(), Vec::new());
+    add("the monitor is killed", all_gone().collect(), blind.clone());
+    let outage = evidence(route, Question::Arrives, 1.1, 1.3);
+    let stuck = [
+        change(&f::LEDGER_PENDING_OVER_DEADLINE, &[], Seg::Is(1_000.0)),
+        change(&f::LEDGER_OLDEST_PENDING_DUE, &[], Seg::Ago(1e6)),
+        change(&f::LEDGER_OLDEST_UNKNOWN, &[], Seg::Ago(1e6)),
+        change(&f::LEDGER_WINDOW_BAD, &[], Seg::Is(1_000.0)),
+        change(&f::LEDGER_RESIDUE, &[], Seg::Is(5.0)),
+    ];
+    let stale = change(&f::LEDGER_SNAPSHOT, &[], Seg::Is(-1_000.0));
+    let shown = and(&and(&outage, &stuck), &[stale, all_hung()]);
+    add("the monitor hangs, and shows old troubles", shown, blind);
+    let ledgers: Vec<_> = plan.ledgers.iter().map(|ledger| ledger.name).collect();
+    let stale = change(&f::LEDGER_SNAPSHOT, &[], Seg::Is(-1_000.0));
+    let not_read = not_seen(plan, alerts, "ledger", "ledger", &ledgers);
+    if !ledgers.is_empty() {
+        add("the ledger is not read, and shows old troubles", and(&stuck, &[stale]), not_read);
+    }
+    let failed = change(&f::CANARY_CONSECUTIVE_FAILURES, &[], Seg::Is(1.0));
+    let one = [evidence(route, Question::Arrives, 0.55, 0.5), evidence(route, Question::InTime, 0.55, 0.5)]
+        .concat();
+    let late = change(&f::LEDGER_PENDING_OVER_DEADLINE, &[], Seg::Is(1.0));
+    let bad = change(&f::LEDGER_WINDOW_BAD, &[], Seg::Is(1.0));
+    let disagreement = change(&f::CANARY_DISAGREEMENTS, &[], Seg::Is(1.0));
+    add("one of everything goes wrong", and(&one, &[failed, late, bad, disagreement]), Vec::new());
+}

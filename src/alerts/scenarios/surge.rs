@@ -1,0 +1,68 @@
+//! Scenarios of the alerts on what is far above the route's own last week.
+
+use super::{
+    Change, Scenario, about,
+    canary::and,
+    change,
+    customers::frozen,
+    track::{Pace, Seg},
+    world::instances,
+};
+use crate::{
+    alerts::{catalog, plan::Plan, rules::AlertRule},
+    catalog::{bounds::DISPOSITION_WINDOW, families as f},
+    domain::outcome::Outcome,
+};
+
+pub(super) fn scenarios(plan: &Plan<'_>, alerts: &[&AlertRule], out: &mut Vec<Scenario>) {
+    let Some(route) = plan.routes.iter().find(|route| route.is_followed()) else { return };
+    let Some((replica, _)) = instances(plan).pop() else { return };
+    let attempts = |outcome: Outcome, count: f64| {
+        change(&f::LEDGER_WINDOW_ATTEMPTS, &[("outcome", outcome.word())], Seg::Is(count))
+    };
+    // The usual share is 10 of 610.
+    let retries = |retryable: f64, delivered: f64| {
+        [attempts(Outcome::Retryable, retryable), attempts(Outcome::Delivered, delivered)]
+    };
+    if let Some(mut about) = about(plan, alerts, catalog::RETRY_SURGE.name, route, out) {
+        about.pace = Pace::HOURS;
+        let surge = retries(80.0, 1_200.0);
+        about.fires("four times the usual share", &surge);
+        about.too_short(&surge);
+        about.silent("twice the usual share", &retries(60.0, 1_650.0));
+        about.silent("a surge of few", &retries(40.0, 300.0));
+        let before = attempts(Outcome::Retryable, 600.0).during(0, 10);
+        about.silent("such a surge is usual", &and(&surge, &[before]));
+        let stale: Vec<_> = surge.into_iter().map(|change| change.at(&replica)).collect();
+        about.silent("a stale replica shows a surge", &and(&stale, &[frozen(&replica)]));
+    }
+    let suppressed = |count: f64| change(&f::LEDGER_WINDOW_NOTIFICATIONS, &[], Seg::Is(count));
+    let accepted = |count: f64| {
+        let window = ("window", DISPOSITION_WINDOW.word());
+        change(&f::LEDGER_WINDOW_ACCEPTED, &[window], Seg::Is(count))
+    };
+    if let Some(mut about) = about(plan, alerts, catalog::SUPPRESSION.name, route, out) {
+        about.pace = Pace { step: 1_800, before: 16, during: 8, after: 20 };
+        // The usual share is 10 of 7,200.
+        let surge = [suppressed(80.0), accepted(12_000.0)];
+        about.fires("five times the usual share", &surge);
+        about.silent("twice the usual share", &[suppressed(60.0), accepted(20_000.0)]);
+        about.silent("a surge of few", &[suppressed(40.0)]);
+        about.silent("such a surge is usual", &and(&surge, &[suppressed(720.0).during(0, 4)]));
+        let stale = surge.map(|change| change.at(&replica));
+        about.silent("a stale replica shows a surge", &and(&stale, &[frozen(&replica)]));
+    }
+    if let Some(mut about) = about(plan, alerts, catalog::REJECTIONS.name, route, out) {
+        about.pace = Pace { step: 1_800, before: 60, during: 40, after: 60 };
+        let rejected = |count: f64| change(&f::LEDGER_WINDOW_REJECTED, &[], Seg::Is(count));
+        let usual = |count: f64| -> Vec<Change> {
+            vec![rejected(count).during(0, 60), rejected(count).during(100, 160)]
+        };
+        about.fires("five times as many as usual", &[rejected(55.0)]);
+        about.silent("twice as many as usual", &and(&usual(25.0), &[rejected(60.0)]));
+        about.silent("a surge of few", &[rejected(40.0)]);
+        about.silent("such a surge is usual", &[rejected(300.0).during(0, 5), rejected(55.0)]);
+        let stale = rejected(55.0).at(&replica);
+        about.silent("a stale replica shows a surge", &[stale, frozen(&replica)]);
+    }
+}

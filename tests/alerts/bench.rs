@@ -1,0 +1,59 @@
+//! Runs the scenarios of one alert against the rules that it needs.
+
+use delivery_canary::alerts::{
+    RULES, catalog,
+    plan::Plan,
+    rules::{self, ALL_ROUTES, Rule},
+    scenarios::{self, Scenario},
+    test_files,
+};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    path::PathBuf,
+};
+
+/// The rules and scenarios of one configuration.
+pub struct Bench<'a> {
+    pub plan: &'a Plan<'a>,
+    pub rules: Vec<Rule>,
+    pub scenarios: Vec<Scenario>,
+}
+
+impl<'a> Bench<'a> {
+    pub fn new(plan: &'a Plan<'a>) -> Self {
+        let (rules, _) = rules::rules(plan);
+        let scenarios = scenarios::scenarios(plan, &rules);
+        Self { plan, rules, scenarios }
+    }
+
+    /// What promtool says of an alert's scenarios, with these rules in the place of ours. To those of `MonitorBlind` belong the ones
+    /// about all alerts, with all rules.
+    pub fn run(&self, alert: &str, rules: &[Rule]) -> (bool, String) {
+        let is_blind = alert == catalog::BLIND.name;
+        let is_mine =
+            |scenario: &&Scenario| scenario.alert == Some(alert) || (is_blind && scenario.alert.is_none());
+        let scenarios: Vec<Scenario> = self.scenarios.iter().filter(is_mine).cloned().collect();
+        let routes: BTreeSet<&str> = scenarios.iter().map(Scenario::route).collect();
+        let read = scenarios::read_by(alert, rules);
+        let is_needed = |rule: &&Rule| match rule {
+            Rule::Record { name, .. } => is_blind || read.contains(name),
+            Rule::Alert(rule) => {
+                let is_here = |route: &str| route == ALL_ROUTES || routes.contains(route);
+                let here = rule.labels.iter().all(|(key, value)| *key != "route" || is_here(value));
+                here && (is_blind || rule.entry.name == alert)
+            }
+        };
+        // The world is that of our rules, also where a broken one reads less of it.
+        let mut files: BTreeMap<String, String> = test_files(self.plan, &self.rules, &scenarios)
+            .into_iter()
+            .map(|(name, file)| (name, file.document(&[])))
+            .collect();
+        let tests: Vec<String> = files.keys().cloned().collect();
+        assert!(!tests.is_empty(), "{alert} has no scenario");
+        let needed: Vec<Rule> = rules.iter().filter(is_needed).cloned().collect();
+        files.insert(RULES.to_owned(), rules::groups(self.plan, &needed).document(&[]));
+        let folder = super::write(&files);
+        let tests: Vec<PathBuf> = tests.iter().map(|name| folder.path().join(name)).collect();
+        super::run("promtool", "prometheus", &["test", "rules"], &tests)
+    }
+}
