@@ -1,7 +1,11 @@
 //! The monitor's own trouble, end to end: what we could not see, or refused ourselves, is never held against the service.
 
+#[path = "common/postgres.rs"]
+mod postgres;
 #[path = "common/scrape.rs"]
 mod scrape;
+#[path = "blind/ways.rs"]
+mod ways;
 #[path = "common/world.rs"]
 mod world;
 

@@ -177,6 +177,7 @@ fn submission() -> impl Strategy<Value = Event> {
     ];
     (0i64..100, 0i64..20, result).prop_map(|(start, took, result)| {
         Event::Submitted(Submission {
+            way: None,
             started_at: instant(start),
             ended_at: instant(start + took),
             status: None,
@@ -323,6 +324,7 @@ proptest! {
 #[test]
 fn a_ledger_row_or_a_receipt_resolves_an_unknown_submission() {
     let timed_out = Event::Submitted(Submission {
+        way: None,
         started_at: instant(0),
         ended_at: instant(15),
         status: None,

@@ -139,7 +139,8 @@ async fn plan(store: &dyn Store, route: &RouteName, ids: &[CanaryId], now: DateT
             let result = SubmissionResult::Accepted {
                 notification_id: Some(NotificationId::from_text(id.to_string())),
             };
-            let submission = Submission { started_at: now, ended_at: now, status: Some(201), result };
+            let submission =
+                Submission { way: None, started_at: now, ended_at: now, status: Some(201), result };
             Append {
                 canary_id: *id,
                 events: vec![Event::Submitted(submission)],

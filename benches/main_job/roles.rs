@@ -5,6 +5,7 @@ use anyhow::{Result, bail};
 use async_trait::async_trait;
 use axum::{Json, Router, body::Bytes, extract::State, http::StatusCode, routing::post};
 use chrono::{DateTime, Utc};
+use delivery_canary::domain::watch::Way;
 use delivery_canary::{
     config::receipt::{RouteReceipt, WebhookReceiver as Settings},
     domain::{
@@ -85,7 +86,7 @@ impl Keeper for Forgetful {
 
     fn refused(&self, _: CanaryId, _: DateTime<Utc>, _: ArrivalRefusal) {}
 
-    async fn proved(&self, _: &str, _: DateTime<Utc>) {}
+    async fn proved(&self, _: &str, _: Way, _: DateTime<Utc>) {}
 }
 
 /// The monitor's own receiver, without its store.

@@ -131,7 +131,7 @@ impl Submitter for HttpSubmitter {
             Err(stop) => Err(stop),
         };
         let (status, result) = sent.unwrap_or_else(|stop| (None, self.stopped(request, &stop)));
-        Submission { started_at, ended_at: end(started_at, clock.elapsed()), status, result }
+        Submission { started_at, ended_at: end(started_at, clock.elapsed()), status, way: None, result }
     }
 
     fn repeats_safely(&self) -> bool {

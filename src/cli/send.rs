@@ -2,7 +2,7 @@
 
 use super::{explain::Written, paused, wiring::Hand};
 use crate::{
-    config::{model::StoreConfig, receipt::Receiver},
+    config::model::StoreConfig,
     domain::{
         canary::CanaryKind,
         route::{CanaryId, RouteName},
@@ -90,14 +90,12 @@ pub async fn nobody_serves(hand: &Hand, route: &RouteName) -> Result<bool> {
         return Ok(store::is_served(sqlite) == Some(false));
     }
     let receipt = active.routes.get(route).and_then(|route| route.config.receipt.as_ref());
-    let Some((receipt, Some(Receiver::Webhook(webhook)))) =
-        receipt.map(|receipt| (receipt, active.config.receivers.get(&receipt.receiver)))
-    else {
+    let Some(sink) = receipt.and_then(|receipt| active.adapters.sinks.get(&receipt.receiver)) else {
         return Ok(false);
     };
-    let now = Utc::now();
-    let since = now - webhook.self_receipt_every.delta() * 3 - TimeDelta::seconds(10);
-    Ok(hand.shared.store.sink_proof(&receipt.receiver, since, now).await?.is_none())
+    let (now, every) = (Utc::now(), sink.prove_every());
+    let since = now - TimeDelta::from_std(every * 3)? - TimeDelta::seconds(10);
+    Ok(hand.shared.store.sink_proof(sink.way(), since, now).await?.is_none())
 }
 
 /// Follows a canary until it has a verdict. The receipt comes to the monitor that serves; this only looks.

@@ -6,7 +6,8 @@ use crate::{
     config::{Config, ConfigHash, Loaded, model::StoreConfig, receipt::Receiver},
     domain::{
         pending::PendingSnapshot,
-        route::{CanaryId, RouteName},
+        route::{CanaryId, Location, RouteName},
+        watch::Way,
     },
     ledger::{self, LedgerError, LedgerFigures},
     monitor::{
@@ -93,6 +94,10 @@ impl Sink for WebhookSink {
         self.self_receipt.send_once().await.map_err(|error| error.to_string())
     }
 
+    fn way(&self) -> Way {
+        self.self_receipt.way()
+    }
+
     fn prove_every(&self) -> Duration {
         self.every
     }
@@ -133,8 +138,9 @@ pub fn adapters(config: &Config, counters: &Arc<Counters>) -> Result<Adapters> {
             .with_context(|| format!("acceptance `{name}`"))?;
         adapters.acceptances.insert(name.clone(), submitter);
     }
+    let location = Location::from_text(config.location.clone());
     for (name, receiver) in &config.receivers {
-        let sink = sink(name, receiver).with_context(|| format!("receiver `{name}`"))?;
+        let sink = sink(&location, name, receiver).with_context(|| format!("receiver `{name}`"))?;
         adapters.sinks.insert(name.clone(), Arc::new(sink));
     }
     for (name, ledger) in &config.ledgers {
@@ -149,12 +155,12 @@ pub fn adapters(config: &Config, counters: &Arc<Counters>) -> Result<Adapters> {
     Ok(adapters)
 }
 
-fn sink(name: &str, receiver: &Receiver) -> Result<WebhookSink> {
+fn sink(location: &Location, name: &str, receiver: &Receiver) -> Result<WebhookSink> {
     let Receiver::Webhook(webhook) = receiver;
     let signer = TokenSigner::new(&webhook.token_secrets)?;
     Ok(WebhookSink {
         public_url: PublicUrl::parse(&webhook.public_url)?,
-        self_receipt: SelfReceipt::new(name, webhook, signer.clone())?,
+        self_receipt: SelfReceipt::new(location, name, webhook, signer.clone())?,
         signer,
         every: webhook.self_receipt_every.get(),
     })

@@ -4,6 +4,7 @@ use super::{
     outcome::{Cause, Disposition, Outcome},
     route::NotificationId,
     verdict::{AcceptanceState, LedgerState, SinkState},
+    watch::Way,
 };
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
@@ -69,6 +70,9 @@ pub struct Submission {
     pub ended_at: DateTime<Utc>,
     /// The status of the answer, if there was one.
     pub status: Option<u16>,
+    /// By which way its receipt comes to us; nothing where it has no receiver of ours.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub way: Option<Way>,
     /// What came of it.
     #[serde(flatten)]
     pub result: SubmissionResult,
@@ -103,6 +107,11 @@ impl AcceptanceView {
     /// The first submission that was accepted.
     pub fn accepted(&self) -> Option<&Submission> {
         self.submissions.iter().find(|s| matches!(s.result, SubmissionResult::Accepted { .. }))
+    }
+
+    /// The ways by which a receipt may come: more than one where the public address was changed between two submissions.
+    pub fn ways(&self) -> BTreeSet<Way> {
+        self.submissions.iter().filter_map(|s| s.way).collect()
     }
 
     /// Every notification id that was answered. More than one is a second effect for one key.

@@ -2,10 +2,46 @@
 //!
 //! Why it is asked, and how the bound was chosen: docs/adr/0008-our-own-sight.md.
 
+use super::route::Location;
 use chrono::{DateTime, TimeDelta, Utc};
-use std::time::Duration;
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
+use std::{fmt, time::Duration};
+use uuid::Uuid;
 
-/// What a mark in the record of a receiver says.
+/// A way to a receiver of ours: from one place of observation, by one public address. A message to ourselves proves the way that it took and
+/// no other: another place may have a name, a certificate or an ingress of its own, and so may the same place after its configuration was changed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Way(Uuid);
+
+impl Way {
+    /// The way from this place to this receiver: the first 16 bytes of the SHA-256 of the three, each ended by a line feed.
+    pub fn new(location: &Location, receiver: &str, public_url: &str) -> Self {
+        let digest = Sha256::digest(format!("{location}\n{receiver}\n{public_url}\n").as_bytes());
+        let mut bytes = [0; 16];
+        bytes.copy_from_slice(&digest[..16]);
+        Self(Uuid::from_bytes(bytes))
+    }
+
+    /// The way of this number.
+    pub const fn from_uuid(uuid: Uuid) -> Self {
+        Self(uuid)
+    }
+
+    /// Its number.
+    pub const fn uuid(self) -> Uuid {
+        self.0
+    }
+}
+
+impl fmt::Display for Way {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.simple().fmt(f)
+    }
+}
+
+/// What a mark in the record of a way says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MarkKind {
     /// A message to ourselves arrived.
@@ -14,7 +50,7 @@ pub enum MarkKind {
     Opened,
 }
 
-/// A mark in the record of a receiver.
+/// A mark in the record of a way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Mark {
     /// When.
@@ -23,7 +59,7 @@ pub struct Mark {
     pub kind: MarkKind,
 }
 
-/// The record of one receiver over some span, and how to read it.
+/// The record of one way over some span, and how to read it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Watch {
     /// The marks, by time.
@@ -66,6 +102,21 @@ impl Watch {
 mod tests {
     use super::*;
     use proptest::prelude::*;
+
+    #[test]
+    fn each_place_receiver_and_address_has_a_way_of_its_own() {
+        let way = |location: &str, receiver, url| Way::new(&Location::from_text(location), receiver, url);
+        let one = way("eu", "sink", "https://a.example/r");
+        assert_eq!(one, way("eu", "sink", "https://a.example/r"));
+        for other in [
+            way("us", "sink", "https://a.example/r"),
+            way("eu", "other", "https://a.example/r"),
+            way("eu", "sink", "https://b.example/r"),
+        ] {
+            assert_ne!(one, other);
+        }
+        assert_eq!(Way::from_uuid(one.uuid()), one);
+    }
 
     fn at(seconds: i64) -> DateTime<Utc> {
         DateTime::from_timestamp(1_790_000_000 + seconds, 0).expect("an instant")

@@ -5,6 +5,7 @@ use crate::{
     domain::{
         pending::PendingSnapshot,
         route::{CanaryId, RouteName},
+        watch::Way,
     },
     ledger::{FlowReader, LedgerError, LedgerFigures, LedgerReader},
 };
@@ -20,6 +21,9 @@ pub trait Sink: Send + Sync {
 
     /// The address to which the service delivers what carries this token.
     fn callback_url(&self, token: &str) -> Option<String>;
+
+    /// The way by which receipts come from the service to this sink.
+    fn way(&self) -> Way;
 
     /// Sends a message to ourselves by the way that canaries take. Its arrival is the proof, not the answer to it.
     ///

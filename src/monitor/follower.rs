@@ -11,7 +11,7 @@ use crate::{
     catalog::labels::LoopName,
     domain::{
         route::{IdempotencyKey, NotificationId},
-        watch::{Watch, bound},
+        watch::{Watch, Way, bound},
     },
     ledger::Lookup,
     store::{Decision, StoreError, Stored},
@@ -76,7 +76,7 @@ pub async fn pass(shared: &Shared, now: DateTime<Utc>) -> Result<usize, StoreErr
     let watches = read_watches(shared, &due, now).await?;
     let mut decisions: Vec<Decision> = Vec::with_capacity(due.len());
     for stored in &due {
-        let watch = receiver_of(stored, shared).and_then(|receiver| watches.get(&receiver).cloned());
+        let watch = way_of(stored, shared).and_then(|(way, _)| watches.get(&way).cloned());
         let observed = Observed { reading: reading_of(stored, &readings, shared), watch };
         decisions.push(decide(stored, observed, now));
     }
@@ -143,30 +143,34 @@ fn reading_of(
     Some((lookup.as_of, row_of(lookup, &stored.canary.plan.key, &ids)))
 }
 
-fn receiver_of(stored: &Stored, shared: &Shared) -> Option<String> {
+/// The way by which a canary's receipt comes, and how often it is proven; the way of now where the canary does not say. None where
+/// the address was changed between its submissions: no record is that of both.
+fn way_of(stored: &Stored, shared: &Shared) -> Option<(Way, Duration)> {
     let active = shared.active.load();
-    Some(active.routes.get(&stored.canary.plan.route)?.config.receipt.as_ref()?.receiver.clone())
+    let receiver = &active.routes.get(&stored.canary.plan.route)?.config.receipt.as_ref()?.receiver;
+    let sink = active.adapters.sinks.get(receiver)?;
+    let ways = stored.canary.acceptance.ways();
+    let way = if ways.len() > 1 { return None } else { ways.first().copied().unwrap_or_else(|| sink.way()) };
+    Some((way, sink.prove_every()))
 }
 
-/// Reads the record of each receiver once, over the span that the canaries of this pass need of it.
+/// Reads the record of each way once, over the span that the canaries of this pass need of it.
 async fn read_watches(
     shared: &Shared,
     due: &[Stored],
     now: DateTime<Utc>,
-) -> Result<BTreeMap<String, Arc<Watch>>, StoreError> {
-    let mut spans: BTreeMap<String, (DateTime<Utc>, DateTime<Utc>)> = BTreeMap::new();
+) -> Result<BTreeMap<Way, Arc<Watch>>, StoreError> {
+    let mut spans: BTreeMap<Way, (DateTime<Utc>, DateTime<Utc>, Duration)> = BTreeMap::new();
     for stored in due {
         let Some((from, until)) = needs_watch(&stored.canary, now) else { continue };
-        let Some(receiver) = receiver_of(stored, shared) else { continue };
-        let span = spans.entry(receiver).or_insert((from, until));
-        *span = (span.0.min(from), span.1.max(until));
+        let Some((way, every)) = way_of(stored, shared) else { continue };
+        let span = spans.entry(way).or_insert((from, until, every));
+        *span = (span.0.min(from), span.1.max(until), every);
     }
-    let active = shared.active.load_full();
     let mut watches = BTreeMap::new();
-    for (receiver, (from, until)) in spans {
-        let Some(sink) = active.adapters.sinks.get(&receiver) else { continue };
-        let marks = shared.store.sink_marks(&receiver, from, until).await?;
-        watches.insert(receiver, Arc::new(Watch { marks, bound: bound(sink.prove_every()) }));
+    for (way, (from, until, every)) in spans {
+        let marks = shared.store.sink_marks(way, from, until).await?;
+        watches.insert(way, Arc::new(Watch { marks, bound: bound(every) }));
     }
     Ok(watches)
 }

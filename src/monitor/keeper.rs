@@ -2,7 +2,7 @@
 
 use super::{crash, refused::Refused, shared::Shared, snapshot::Observer};
 use crate::{
-    domain::{canary::Event, evidence::ArrivalRefusal, route::CanaryId},
+    domain::{canary::Event, evidence::ArrivalRefusal, route::CanaryId, watch::Way},
     receipt::{Admission, Arrival, Keeper},
     store::{Append, Appended, StoreError},
 };
@@ -18,9 +18,9 @@ use std::{
 pub struct StoreKeeper {
     shared: Arc<Shared>,
     refused: Mutex<Refused>,
-    /// By receiver: the end of the newest break of this process that is written down. Held while a proof is written, so that none
+    /// By way: the end of the newest break of this process that is written down. Held while a proof is written, so that none
     /// overtakes what must be known before it.
-    opened: tokio::sync::Mutex<HashMap<String, DateTime<Utc>>>,
+    opened: tokio::sync::Mutex<HashMap<Way, DateTime<Utc>>>,
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -53,8 +53,12 @@ impl StoreKeeper {
         Ok(())
     }
 
+    fn is_ours(&self, receiver: &str, way: Way) -> bool {
+        self.shared.active.load().adapters.sinks.get(receiver).is_some_and(|sink| sink.way() == way)
+    }
+
     /// Writes a proof down, after all that must be known before it proves anything.
-    async fn write_proof(&self, receiver: &str, at: DateTime<Utc>) -> Result<(), StoreError> {
+    async fn write_proof(&self, way: Way, at: DateTime<Utc>) -> Result<(), StoreError> {
         let mut opened = self.opened.lock().await;
         self.write_refused().await?;
         let since = self.shared.presence.since();
@@ -62,9 +66,9 @@ impl StoreKeeper {
         if at < since {
             return Ok(());
         }
-        let is_written = opened.get(receiver) == Some(&since);
-        self.shared.store.prove_sink(receiver, at, (!is_written).then_some(since)).await?;
-        opened.insert(receiver.to_owned(), since);
+        let is_written = opened.get(&way) == Some(&since);
+        self.shared.store.prove_sink(way, at, (!is_written).then_some(since)).await?;
+        opened.insert(way, since);
         Ok(())
     }
 }
@@ -107,10 +111,14 @@ impl Keeper for StoreKeeper {
         }
     }
 
-    async fn proved(&self, receiver: &str, at: DateTime<Utc>) {
+    async fn proved(&self, receiver: &str, way: Way, at: DateTime<Utc>) {
         self.shared.presence.look(Utc::now(), Instant::now());
-        match self.write_proof(receiver, at).await {
-            Ok(()) => self.shared.observed(&Observer::Receiver(receiver.to_owned()), Ok(()), at),
+        match self.write_proof(way, at).await {
+            // What came by another way, of another place or by an address of before, says nothing of ours.
+            Ok(()) if self.is_ours(receiver, way) => {
+                self.shared.observed(&Observer::Receiver(receiver.to_owned()), Ok(()), at);
+            }
+            Ok(()) => {}
             Err(error) => tracing::debug!(event = "proof_not_written", receiver, reason = %error),
         }
     }

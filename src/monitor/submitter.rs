@@ -8,6 +8,7 @@ use crate::{
         canary::{Canary, CanaryKind, Event, Plan},
         evidence::{AmbiguityReason, RefusalReason, Submission, SubmissionResult},
         following::next_look,
+        watch::Way,
     },
     store::{Append, Appended},
 };
@@ -108,11 +109,12 @@ impl Submissions {
 
     async fn submit_until_known(&self, route: &ActiveRoute, plan: Plan) {
         let Some(submitter) = self.submitter(&plan) else { return };
-        let request = self.request(route, &plan);
+        let (request, way) = self.request(route, &plan);
         let (most, mut wait) = self.bounds(route, plan.kind);
         let mut events = Vec::new();
         if plan.kind == CanaryKind::Replay {
-            events = self.replay(&*submitter, &request).await;
+            let by = |submission| Event::Submitted(Submission { way, ..submission });
+            events.extend(self.replay(&*submitter, &request).await.map(by));
             self.append(&plan, events.clone(), false).await;
         }
         for number in 1..=most {
@@ -121,7 +123,7 @@ impl Submissions {
                 return self.append(&plan, Vec::new(), !self.cancel.is_cancelled()).await;
             }
             crash::point("before_submission");
-            let submission = submitter.submit(&request).await;
+            let submission = Submission { way, ..submitter.submit(&request).await };
             crash::point("submitted_not_written");
             self.count(&plan, &submission.result);
             let repeat = match &submission.result {
@@ -145,7 +147,7 @@ impl Submissions {
     }
 
     /// One key at once and after an aborted request: one id and one effect are expected.
-    async fn replay(&self, submitter: &dyn Submitter, request: &Request) -> Vec<Event> {
+    async fn replay(&self, submitter: &dyn Submitter, request: &Request) -> [Submission; 3] {
         let started_at = Utc::now();
         let aborted = match tokio::time::timeout(ABORT_AFTER, submitter.submit(request)).await {
             Ok(submission) => submission,
@@ -153,27 +155,30 @@ impl Submissions {
                 started_at,
                 ended_at: Utc::now(),
                 status: None,
+                way: None,
                 result: SubmissionResult::Ambiguous { reason: AmbiguityReason::Broken },
             },
         };
         let (one, other) = tokio::join!(submitter.submit(request), submitter.submit(request));
-        vec![Event::Submitted(aborted), Event::Submitted(one), Event::Submitted(other)]
+        [aborted, one, other]
     }
 
-    fn request(&self, route: &ActiveRoute, plan: &Plan) -> Request {
+    /// The request, and the way by which its receipt comes.
+    fn request(&self, route: &ActiveRoute, plan: &Plan) -> (Request, Option<Way>) {
         let active = self.shared.active.load();
         let sink = route.config.receipt.as_ref().and_then(|r| active.adapters.sinks.get(&r.receiver));
         // A token outlives following, so that a late arrival is late and not forged.
         let expires_at = plan.slot.max(plan.planned_at) + plan.follow_for + TimeDelta::hours(1);
         let token = sink.map(|s| s.issue(plan.canary_id, &plan.route, expires_at)).unwrap_or_default();
-        Request {
+        let request = Request {
             recipient: route.config.recipients.first().cloned().unwrap_or_default(),
             allowed: route.config.recipients.clone(),
             callback_url: sink.and_then(|s| s.callback_url(&token)),
             token,
             variables: route.config.variables.clone(),
             plan: plan.clone(),
-        }
+        };
+        (request, sink.map(|sink| sink.way()))
     }
 
     fn bounds(&self, route: &ActiveRoute, kind: CanaryKind) -> (u32, Duration) {

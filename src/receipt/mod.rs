@@ -3,6 +3,7 @@
 use crate::domain::{
     evidence::{ArrivalRefusal, Receipt},
     route::{CanaryId, RouteName},
+    watch::Way,
 };
 use async_trait::async_trait;
 use chrono::{DateTime, Utc};
@@ -55,7 +56,7 @@ pub trait Keeper: Send + Sync {
     /// Remembers that a canary arrived, by its genuine token, and was refused by us. It waits for nothing.
     fn refused(&self, canary_id: CanaryId, at: DateTime<Utc>, reason: ArrivalRefusal);
 
-    /// Writes down that a message to ourselves arrived at this receiver: something could have arrived then. What was refused before is
-    /// written down before it.
-    async fn proved(&self, receiver: &str, at: DateTime<Utc>);
+    /// Writes down that a message to ourselves arrived at this receiver by this way: something could have arrived by it then. What was
+    /// refused before is written down before it.
+    async fn proved(&self, receiver: &str, way: Way, at: DateTime<Utc>);
 }

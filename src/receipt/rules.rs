@@ -15,6 +15,7 @@ use crate::{
         evidence::{ArrivalRefusal, Receipt},
         route::{CanaryId, RouteName},
         traceparent::{carries, trace_id},
+        watch::Way,
     },
 };
 use chrono::{DateTime, Utc};
@@ -123,8 +124,8 @@ pub struct Rules {
 pub enum Judgement {
     /// A canary arrived.
     Canary(Arrival),
-    /// A message to ourselves arrived.
-    SelfReceipt,
+    /// A message to ourselves arrived, by this way.
+    SelfReceipt(Way),
     /// It is refused.
     Refused(ArrivalResult),
 }
@@ -226,7 +227,8 @@ impl Rules {
     /// A message to ourselves needs no proof of the sender: the service's secret isn't ours to sign with.
     fn self_receipt(&self, token: Verified) -> Result<Judgement, ArrivalResult> {
         let here = token.bound == Bound::to_receiver(&self.receiver);
-        here.then_some(Judgement::SelfReceipt).ok_or(ArrivalResult::WrongRoute)
+        let way = Way::from_uuid(token.canary_id.0);
+        here.then_some(Judgement::SelfReceipt(way)).ok_or(ArrivalResult::WrongRoute)
     }
 
     fn canary(

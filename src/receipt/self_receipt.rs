@@ -7,12 +7,15 @@ use super::{
     public_url::{PublicUrl, PublicUrlError},
     token::TokenSigner,
 };
-use crate::{config::receipt::WebhookReceiver as Settings, trust};
+use crate::{
+    config::receipt::WebhookReceiver as Settings,
+    domain::{route::Location, watch::Way},
+    trust,
+};
 use chrono::{TimeDelta, Utc};
 use reqwest::{Client, StatusCode, redirect};
 use std::{error::Error as StdError, fmt, io, time::Duration};
 use thiserror::Error;
-use uuid::Uuid;
 
 /// A token to ourselves that is found later, in somebody's access log, proves nothing any more.
 const TOKEN_HOLDS: TimeDelta = TimeDelta::seconds(60);
@@ -103,6 +106,7 @@ impl fmt::Display for Status {
 #[derive(Debug)]
 pub struct SelfReceipt {
     receiver: String,
+    way: Way,
     public_url: PublicUrl,
     signer: TokenSigner,
     client: Client,
@@ -110,8 +114,13 @@ pub struct SelfReceipt {
 }
 
 impl SelfReceipt {
-    /// Of the receiver of this name, whose tokens this signer makes. Reads the system's certificates and `ca_file`.
-    pub fn new(receiver: &str, settings: &Settings, signer: TokenSigner) -> Result<Self, SelfReceiptError> {
+    /// From this place, of the receiver of this name, whose tokens this signer makes. Reads the system's certificates and `ca_file`.
+    pub fn new(
+        location: &Location,
+        receiver: &str,
+        settings: &Settings,
+        signer: TokenSigner,
+    ) -> Result<Self, SelfReceiptError> {
         let trust_error = |fault| SelfReceiptError::Trust { receiver: receiver.to_owned(), fault };
         let tls = trust::client_config(settings.ca_file.as_deref())
             .map_err(|error| trust_error(error.to_string()))?;
@@ -130,11 +139,17 @@ impl SelfReceipt {
             .map_err(|error| trust_error(format!("no HTTP client can be made: {}", error.without_url())))?;
         Ok(Self {
             receiver: receiver.to_owned(),
+            way: Way::new(location, receiver, &settings.public_url),
             public_url: PublicUrl::parse(&settings.public_url)?,
             signer,
             client,
             limit,
         })
+    }
+
+    /// The way that its messages prove.
+    pub const fn way(&self) -> Way {
+        self.way
     }
 
     /// The longest time that one message takes.
@@ -145,7 +160,7 @@ impl SelfReceipt {
     /// Sends one message. That it is answered well is not the proof; that it arrives is.
     pub async fn send_once(&self) -> Result<(), SelfReceiptError> {
         let holds = TOKEN_HOLDS + TimeDelta::from_std(self.limit).unwrap_or(TOKEN_HOLDS);
-        let token = self.signer.issue_to_self(Uuid::now_v7(), &self.receiver, Utc::now() + holds);
+        let token = self.signer.issue_to_self(self.way, &self.receiver, Utc::now() + holds);
         let failed = |at, status: Option<StatusCode>| SelfReceiptError::Failed {
             receiver: self.receiver.clone(),
             at,

@@ -5,7 +5,10 @@
 
 use crate::{
     config::scalar::Secret,
-    domain::route::{CanaryId, RouteName},
+    domain::{
+        route::{CanaryId, RouteName},
+        watch::Way,
+    },
 };
 use chrono::{DateTime, Utc};
 use hmac::{Hmac, Mac};
@@ -70,7 +73,7 @@ impl Purpose {
 pub struct Verified {
     /// What it is for.
     pub purpose: Purpose,
-    /// The canary; for a message to ourselves, an id of that message.
+    /// The canary; for a message to ourselves, the way that it is to prove.
     pub canary_id: CanaryId,
     /// The route, or the receiver, that it is bound to.
     pub bound: Bound,
@@ -138,9 +141,9 @@ impl TokenSigner {
         self.sign(Purpose::Canary, canary_id, Bound::to_route(route), expires_at)
     }
 
-    /// The token of a message to ourselves, through this receiver.
-    pub fn issue_to_self(&self, message: Uuid, receiver: &str, expires_at: DateTime<Utc>) -> String {
-        self.sign(Purpose::SelfReceipt, CanaryId(message), Bound::to_receiver(receiver), expires_at)
+    /// The token of a message to ourselves, by this way and through this receiver.
+    pub fn issue_to_self(&self, way: Way, receiver: &str, expires_at: DateTime<Utc>) -> String {
+        self.sign(Purpose::SelfReceipt, CanaryId(way.uuid()), Bound::to_receiver(receiver), expires_at)
     }
 
     fn sign(&self, purpose: Purpose, id: CanaryId, bound: Bound, expires_at: DateTime<Utc>) -> String {
@@ -299,10 +302,11 @@ mod tests {
         #[test]
         fn a_token_to_ourselves_is_not_a_canary_of_any_route(id: u128, name in "[a-z]{1,8}") {
             let signer = signer(&[OLD]);
-            let token = signer.issue_to_self(Uuid::from_u128(id), &name, at(9));
+            let token = signer.issue_to_self(Way::from_uuid(Uuid::from_u128(id)), &name, at(9));
             let said = signer.verify(&token, at(1)).unwrap();
             prop_assert_eq!(said.purpose, Purpose::SelfReceipt);
             prop_assert_eq!(said.bound, Bound::to_receiver(&name));
+            prop_assert_eq!(said.canary_id.0.as_u128(), id);
             prop_assert_ne!(said.bound, Bound::to_route(&RouteName::from_text(name)));
         }
     }

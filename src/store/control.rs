@@ -8,7 +8,7 @@ use super::{
 };
 use crate::domain::{
     route::RouteName,
-    watch::{Mark, MarkKind},
+    watch::{Mark, MarkKind, Way},
 };
 use chrono::{DateTime, TimeDelta, Utc};
 use sqlx::{AnyConnection, any::AnyRow};
@@ -94,16 +94,18 @@ pub(super) fn operation_of(row: &AnyRow) -> Result<Operation, Fault> {
 
 pub(super) async fn prove_sink(
     conn: &mut AnyConnection,
-    receiver: &str,
+    way: Way,
     at: DateTime<Utc>,
     opened: Option<DateTime<Utc>>,
 ) -> Result<(), Fault> {
+    // The column is older than ways.
+    let way = way.to_string();
     let text = "INSERT INTO sink_proof (receiver, at, opened) VALUES ($1, $2, $3) ON CONFLICT (receiver, at) DO NOTHING";
     for (at, is_opened) in opened.map(|opened| (opened, 1i64)).into_iter().chain([(at, 0)]) {
-        execute(conn, text, values![receiver, micros(at), is_opened]).await?;
+        execute(conn, text, values![way.as_str(), micros(at), is_opened]).await?;
     }
     let text = "DELETE FROM sink_proof WHERE receiver = $1 AND (at < $2 OR at > $3)";
-    execute(conn, text, values![receiver, micros(at - PROOFS_KEPT), micros(at + PROOFS_AHEAD)])
+    execute(conn, text, values![way.as_str(), micros(at - PROOFS_KEPT), micros(at + PROOFS_AHEAD)])
         .await
         .map(drop)
 }

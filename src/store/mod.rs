@@ -38,7 +38,7 @@ use crate::domain::{
     following::Stopped,
     route::{CanaryId, Location, NotificationId, RouteName},
     verdict::{Class, Verdict},
-    watch::Mark,
+    watch::{Mark, Way},
 };
 use async_trait::async_trait;
 use chrono::{DateTime, Utc};
@@ -358,26 +358,26 @@ pub trait Store: FollowerStore + AuditStore {
     /// What operators did, the newest first.
     async fn operations(&self, limit: u32) -> Result<Vec<Operation>, StoreError>;
 
-    /// Writes down that a self-receipt arrived at this receiver and, where given, since when this process could take arrivals. Kept for two days.
+    /// Writes down that a self-receipt arrived by this way and, where given, since when this process could take arrivals. Kept for two days.
     async fn prove_sink(
         &self,
-        receiver: &str,
+        way: Way,
         at: DateTime<Utc>,
         opened: Option<DateTime<Utc>>,
     ) -> Result<(), StoreError>;
 
-    /// The record of this receiver within [from, until], by time.
+    /// The record of this way within [from, until], by time.
     async fn sink_marks(
         &self,
-        receiver: &str,
+        way: Way,
         from: DateTime<Utc>,
         until: DateTime<Utc>,
     ) -> Result<Vec<Mark>, StoreError>;
 
-    /// The first self-receipt of this receiver within [from, until].
+    /// The first self-receipt by this way within [from, until].
     async fn sink_proof(
         &self,
-        receiver: &str,
+        way: Way,
         from: DateTime<Utc>,
         until: DateTime<Utc>,
     ) -> Result<Option<DateTime<Utc>>, StoreError>;

@@ -16,7 +16,7 @@ use crate::domain::{
     disagreement::Disagreement,
     route::{CanaryId, Location, RouteName},
     verdict::{Class, Verdict},
-    watch::Mark,
+    watch::{Mark, Way},
 };
 use async_trait::async_trait;
 use chrono::{DateTime, TimeDelta, Utc};
@@ -244,31 +244,31 @@ impl Store for SqlStore {
 
     async fn prove_sink(
         &self,
-        receiver: &str,
+        way: Way,
         at: DateTime<Utc>,
         opened: Option<DateTime<Utc>>,
     ) -> Result<(), StoreError> {
-        transaction!(self, Access::Write, work => control::prove_sink(&mut work, receiver, at, opened).await)
+        transaction!(self, Access::Write, work => control::prove_sink(&mut work, way, at, opened).await)
     }
 
     async fn sink_marks(
         &self,
-        receiver: &str,
+        way: Way,
         from: DateTime<Utc>,
         until: DateTime<Utc>,
     ) -> Result<Vec<Mark>, StoreError> {
-        let values = values![receiver, micros(from), micros(until)];
+        let values = values![way.to_string(), micros(from), micros(until)];
         let rows = self.database.query(control::SINK_MARKS, values).await?;
         Ok(rows.iter().map(control::mark_of).collect::<Result<_, _>>()?)
     }
 
     async fn sink_proof(
         &self,
-        receiver: &str,
+        way: Way,
         from: DateTime<Utc>,
         until: DateTime<Utc>,
     ) -> Result<Option<DateTime<Utc>>, StoreError> {
-        let values = values![receiver, micros(from), micros(until)];
+        let values = values![way.to_string(), micros(from), micros(until)];
         let rows = self.database.query(control::SINK_PROOF, values).await?;
         Ok(rows.first().map_or(Ok(None), |row| maybe_instant(row, 0))?)
     }

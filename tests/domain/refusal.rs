@@ -11,6 +11,7 @@ use delivery_canary::domain::{
 #[test]
 fn a_refusal_is_settled_at_once_and_a_receipt_corrects_it() {
     let refused = Event::Submitted(Submission {
+        way: None,
         started_at: instant(0),
         ended_at: instant(1),
         status: Some(422),
@@ -45,6 +46,7 @@ fn a_refusal_is_settled_at_once_and_a_receipt_corrects_it() {
     );
     // What our own guard stopped was no answer of the service's.
     let guarded = Event::Submitted(Submission {
+        way: None,
         started_at: instant(0),
         ended_at: instant(1),
         status: None,

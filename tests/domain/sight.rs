@@ -16,7 +16,13 @@ use delivery_canary::{
 use std::sync::Arc;
 
 fn submitted(result: SubmissionResult) -> Event {
-    Event::Submitted(Submission { started_at: instant(0), ended_at: instant(1), status: None, result })
+    Event::Submitted(Submission {
+        way: None,
+        started_at: instant(0),
+        ended_at: instant(1),
+        status: None,
+        result,
+    })
 }
 
 fn accepted() -> Event {

@@ -2,6 +2,7 @@
 
 use crate::support::{Running, eventually, exchange, parse, read_all, request, route, rules, send, settings};
 use chrono::{TimeDelta, Utc};
+use delivery_canary::domain::watch::Way;
 use delivery_canary::{
     domain::{
         evidence::{ArrivalRefusal, Content},
@@ -106,7 +107,8 @@ async fn a_token_of_another_route_or_receiver_does_not_count_here() {
     let (id, _) = running.plan("receipts");
     let hour = Utc::now() + TimeDelta::hours(1);
     let of_another_route = running.receiver.issue(id, &route("elsewhere"), hour);
-    let of_another_receiver = running.receiver.signer().issue_to_self(Uuid::now_v7(), "elsewhere", hour);
+    let of_another_receiver =
+        running.receiver.signer().issue_to_self(Way::from_uuid(Uuid::now_v7()), "elsewhere", hour);
     for token in [of_another_route, of_another_receiver] {
         assert_eq!(running.post(&format!("/{token}"), &[], b"").await, answer(404, WrongRoute));
     }

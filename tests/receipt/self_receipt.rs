@@ -1,7 +1,10 @@
 //! The message to ourselves: what proves, and how each break of the way is told.
 
 use crate::support::{LIMIT, NAME, Running, eventually, rules, settings};
-use delivery_canary::receipt::self_receipt::{Break, SelfReceiptError};
+use delivery_canary::{
+    domain::{route::Location, watch::Way},
+    receipt::self_receipt::{Break, SelfReceiptError},
+};
 use rcgen::{CertificateParams, CertifiedKey, generate_simple_self_signed};
 use rustls_pki_types::PrivateKeyDer;
 use serde_json::{Value, json};
@@ -12,6 +15,10 @@ use tokio::{
 };
 use tokio_rustls::{TlsAcceptor, rustls::ServerConfig};
 
+fn here() -> Location {
+    Location::from_text("here")
+}
+
 fn start(more: Value) -> Running {
     Running::start(&settings(more), vec![rules("receipts", json!({}))])
 }
@@ -20,7 +27,7 @@ fn start(more: Value) -> Running {
 async fn send(running: &Running, public_url: &str, more: Value) -> Result<(), SelfReceiptError> {
     let mut all = json!({ "public_url": public_url, "request_timeout": "5s" });
     all.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
-    let sender = running.receiver.self_receipt(&settings(all)).unwrap();
+    let sender = running.receiver.self_receipt(&here(), &settings(all)).unwrap();
     tokio::time::timeout(LIMIT, sender.send_once()).await.expect("it ends by its own limit")
 }
 
@@ -76,11 +83,13 @@ async fn the_arrival_is_the_proof_and_it_needs_no_proof_of_the_sender() {
     ] {
         let running = start(json!({ "sender": sender }));
         let before = chrono::Utc::now();
-        send(&running, &format!("http://{}/hooks", running.addr()), json!({})).await.unwrap();
+        let url = format!("http://{}/hooks", running.addr());
+        send(&running, &url, json!({})).await.unwrap();
         let proofs = running.keeper.proofs.lock().unwrap().clone();
         assert_eq!(proofs.len(), 1);
-        assert_eq!(proofs[0].0, NAME);
-        assert!((before..=chrono::Utc::now()).contains(&proofs[0].1));
+        let wanted = Way::new(&here(), NAME, &url);
+        assert_eq!((proofs[0].0.as_str(), proofs[0].1), (NAME, wanted));
+        assert!((before..=chrono::Utc::now()).contains(&proofs[0].2));
         assert!(running.arrivals().is_empty(), "it is no canary");
     }
 }
@@ -117,8 +126,11 @@ async fn a_certificate_that_has_expired_or_is_for_another_name_breaks_the_way() 
 async fn a_ca_file_that_is_none_is_refused_when_it_is_built() {
     let running = start(json!({}));
     for path in [ca_file("no certificate").path(), std::path::Path::new("/nowhere/ca.pem")] {
-        let error =
-            running.receiver.self_receipt(&settings(json!({ "ca_file": path }))).unwrap_err().to_string();
+        let error = running
+            .receiver
+            .self_receipt(&here(), &settings(json!({ "ca_file": path })))
+            .unwrap_err()
+            .to_string();
         assert!(error.contains("`ca_file`") && error.contains(path.to_str().unwrap()), "{error}");
     }
 }
@@ -166,8 +178,9 @@ async fn trial_10_a_public_address_that_swallows_everything_costs_only_the_limit
     let hole = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}/", hole.local_addr().unwrap());
     let short = json!({ "request_timeout": "10s", "self_receipt_every": "300ms" });
-    let sender =
-        running.receiver.self_receipt(&settings(json!({ "public_url": url, "self_receipt_every": "300ms" })));
+    let sender = running
+        .receiver
+        .self_receipt(&here(), &settings(json!({ "public_url": url, "self_receipt_every": "300ms" })));
     assert_eq!(sender.unwrap().limit(), Duration::from_millis(300));
     assert_eq!(broken_at(send(&running, &url, short).await), (Break::TooSlow, None));
 }

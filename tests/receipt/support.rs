@@ -2,6 +2,7 @@
 
 use async_trait::async_trait;
 use chrono::{DateTime, TimeDelta, Utc};
+use delivery_canary::domain::watch::Way;
 use delivery_canary::{
     config::receipt::{RouteReceipt, WebhookReceiver as Settings},
     domain::{
@@ -41,7 +42,7 @@ pub const LIMIT: Duration = Duration::from_secs(60);
 pub struct Memory {
     pub planned: Mutex<HashMap<CanaryId, RouteName>>,
     pub arrivals: Mutex<Vec<Arrival>>,
-    pub proofs: Mutex<Vec<(String, DateTime<Utc>)>>,
+    pub proofs: Mutex<Vec<(String, Way, DateTime<Utc>)>>,
     pub refused: Mutex<Vec<(CanaryId, ArrivalRefusal)>>,
     /// Arrivals that were begun to be written down.
     pub begun: AtomicUsize,
@@ -70,8 +71,8 @@ impl Keeper for Memory {
         self.refused.lock().unwrap().push((canary_id, reason));
     }
 
-    async fn proved(&self, receiver: &str, at: DateTime<Utc>) {
-        self.proofs.lock().unwrap().push((receiver.to_owned(), at));
+    async fn proved(&self, receiver: &str, way: Way, at: DateTime<Utc>) {
+        self.proofs.lock().unwrap().push((receiver.to_owned(), way, at));
     }
 }
 

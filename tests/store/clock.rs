@@ -2,7 +2,11 @@
 
 use crate::support::{Place, accepted, append, arrived, at, here, on_both, plan, planned_of, route};
 use chrono::{TimeDelta, Utc};
-use delivery_canary::domain::canary::CanaryKind;
+use delivery_canary::domain::{canary::CanaryKind, route::Location, watch::Way};
+
+fn way(receiver: &str) -> Way {
+    Way::new(&Location::from_text("here"), receiver, "https://canary.example")
+}
 
 on_both!(
     what_a_clock_that_ran_ahead_wrote_is_replaced_by_what_comes_after_it,
@@ -43,9 +47,9 @@ async fn a_time_that_lies_ahead_of_now_is_not_shown(place: &mut Place) {
 async fn proofs_of_a_clock_that_ran_ahead_prove_nothing_when_their_time_comes(place: &mut Place) {
     let store = place.open().await;
     for seconds in [0, 3_600, 3_615, 20] {
-        store.prove_sink("hook", at(seconds), None).await.expect("writes");
+        store.prove_sink(way("hook"), at(seconds), None).await.expect("writes");
     }
-    let proof = async |from, until| store.sink_proof("hook", at(from), at(until)).await.expect("reads");
+    let proof = async |from, until| store.sink_proof(way("hook"), at(from), at(until)).await.expect("reads");
     assert_eq!(proof(0, 10).await, Some(at(0)));
     assert_eq!(proof(10, 9_000).await, Some(at(20)));
     assert_eq!(proof(21, 9_000).await, None);

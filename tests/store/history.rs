@@ -17,6 +17,7 @@ use delivery_canary::{
         outcome::{Cause, Disposition, Outcome},
         route::{CanaryId, NotificationId},
         verdict::{Class, Verdict},
+        watch::Way,
     },
     store::{Append, Appended, Decision, Filter},
 };
@@ -37,6 +38,10 @@ on_both!(
     nobody_has_what_was_never_planned,
 );
 
+fn way() -> Way {
+    Way::new(&here(), "sink", "https://canary.example")
+}
+
 /// Every sort of event, with everything in it that can be there.
 pub fn all_events() -> Vec<Event> {
     let row = LedgerRow {
@@ -55,7 +60,7 @@ pub fn all_events() -> Vec<Event> {
     };
     let submitted = |seconds, status, result| {
         let started_at = at(seconds);
-        Event::Submitted(Submission { started_at, ended_at: started_at, status, result })
+        Event::Submitted(Submission { way: Some(way()), started_at, ended_at: started_at, status, result })
     };
     let malformed = Receipt {
         at: at(8),

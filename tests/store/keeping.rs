@@ -5,6 +5,7 @@ use crate::support::{
     settle, window,
 };
 use chrono::TimeDelta;
+use delivery_canary::domain::{route::Location, watch::Way};
 use delivery_canary::{
     domain::{
         canary::{CanaryKind, Event},
@@ -16,6 +17,10 @@ use delivery_canary::{
     store::{Append, Appended, ErasureTarget, Horizon, Operation},
 };
 use std::time::Duration;
+
+fn way(receiver: &str) -> Way {
+    Way::new(&Location::from_text("here"), receiver, "https://canary.example")
+}
 
 on_both!(
     only_the_schedule_enters_the_sums,
@@ -217,21 +222,21 @@ async fn erasing_by_notification_id(place: &mut Place) {
 async fn proofs_of_a_sink_are_kept_for_two_days(place: &mut Place) {
     let store = place.open().await;
     for seconds in [10, 20, 30] {
-        store.prove_sink("hook", at(seconds), None).await.expect("writes");
-        store.prove_sink("hook", at(seconds), None).await.expect("writes");
+        store.prove_sink(way("hook"), at(seconds), None).await.expect("writes");
+        store.prove_sink(way("hook"), at(seconds), None).await.expect("writes");
     }
-    let proof = async |from, until| store.sink_proof("hook", at(from), at(until)).await.expect("reads");
+    let proof = async |from, until| store.sink_proof(way("hook"), at(from), at(until)).await.expect("reads");
     assert_eq!(proof(0, 9).await, None);
     assert_eq!(proof(0, 10).await, Some(at(10)));
     assert_eq!(proof(11, 99).await, Some(at(20)));
-    assert_eq!(store.sink_proof("other", at(0), at(99)).await.expect("reads"), None);
-    store.prove_sink("hook", at(50), Some(at(40))).await.expect("writes");
+    assert_eq!(store.sink_proof(way("other"), at(0), at(99)).await.expect("reads"), None);
+    store.prove_sink(way("hook"), at(50), Some(at(40))).await.expect("writes");
     assert_eq!(proof(31, 49).await, None, "that a listener was opened is no proof");
-    let marks = store.sink_marks("hook", at(15), at(99)).await.expect("reads");
+    let marks = store.sink_marks(way("hook"), at(15), at(99)).await.expect("reads");
     let expected =
         [(20, MarkKind::Proof), (30, MarkKind::Proof), (40, MarkKind::Opened), (50, MarkKind::Proof)];
     assert_eq!(marks, expected.map(|(seconds, kind)| Mark { at: at(seconds), kind }));
-    store.prove_sink("hook", at(2 * 86_400 + 20), None).await.expect("writes");
+    store.prove_sink(way("hook"), at(2 * 86_400 + 20), None).await.expect("writes");
     assert_eq!(proof(0, 99).await, Some(at(20)));
 }
 

@@ -1,7 +1,7 @@
 //! One request from its head to its answer: read, judge, write down, answer.
 
 use super::{body, connections::Seat};
-use crate::domain::evidence::ArrivalRefusal;
+use crate::domain::{evidence::ArrivalRefusal, watch::Way};
 use crate::receipt::{
     Keeper,
     message::Message,
@@ -40,7 +40,7 @@ pub(super) struct Answerer {
 /// What goes to the keeper.
 enum Record {
     Canary(crate::receipt::Arrival),
-    Proof { receiver: String, at: DateTime<Utc> },
+    Proof { receiver: String, way: Way, at: DateTime<Utc> },
 }
 
 impl Answerer {
@@ -176,7 +176,9 @@ fn judge(rules: &Rules, token: Option<Verified>, message: &Message<'_>) -> Resul
     let now = Utc::now();
     match rules.judge(token, message, now, Uuid::now_v7().to_string()) {
         Judgement::Canary(arrival) => Ok(Record::Canary(arrival)),
-        Judgement::SelfReceipt => Ok(Record::Proof { receiver: rules.receiver().to_owned(), at: now }),
+        Judgement::SelfReceipt(way) => {
+            Ok(Record::Proof { receiver: rules.receiver().to_owned(), way, at: now })
+        }
         Judgement::Refused(result) => Err(result),
     }
 }
@@ -184,8 +186,8 @@ fn judge(rules: &Rules, token: Option<Verified>, message: &Message<'_>) -> Resul
 async fn keep(keeper: &dyn Keeper, record: Record) -> ArrivalResult {
     match record {
         Record::Canary(arrival) => keeper.arrived(arrival).await.into(),
-        Record::Proof { receiver, at } => {
-            keeper.proved(&receiver, at).await;
+        Record::Proof { receiver, way, at } => {
+            keeper.proved(&receiver, way, at).await;
             ArrivalResult::SelfReceipt
         }
     }

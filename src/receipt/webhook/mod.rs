@@ -16,7 +16,7 @@ use super::{
 };
 use crate::{
     config::receipt::WebhookReceiver as Settings,
-    domain::route::{CanaryId, RouteName},
+    domain::route::{CanaryId, Location, RouteName},
 };
 use answer::{Answerer, Limits};
 use arc_swap::ArcSwap;
@@ -138,9 +138,13 @@ impl WebhookReceiver {
         self.rules.load().public_url().with(token)
     }
 
-    /// What sends messages to ourselves through its public address. Make a new one after a reload.
-    pub fn self_receipt(&self, settings: &Settings) -> Result<SelfReceipt, SelfReceiptError> {
-        SelfReceipt::new(&self.name, settings, self.signer())
+    /// What sends messages to ourselves from this place through its public address. Make a new one after a reload.
+    pub fn self_receipt(
+        &self,
+        location: &Location,
+        settings: &Settings,
+    ) -> Result<SelfReceipt, SelfReceiptError> {
+        SelfReceipt::new(location, &self.name, settings, self.signer())
     }
 
     /// Answers until it is cancelled. Then it takes no more connections, gives those that are being read a short time,

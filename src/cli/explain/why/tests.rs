@@ -37,7 +37,7 @@ fn plan(expected_end: ExpectedEnd, has_ledger: bool) -> Plan {
 }
 
 fn submitted(status: Option<u16>, result: SubmissionResult) -> Event {
-    Event::Submitted(Submission { started_at: at(0), ended_at: at(0), status, result })
+    Event::Submitted(Submission { way: None, started_at: at(0), ended_at: at(0), status, result })
 }
 
 fn accepted() -> Event {
