@@ -1,6 +1,10 @@
 //! docs/metrics.md, made of the table.
 
-use super::{FAMILIES, Family, Label, Values, bounds::SERIES_PER_ROUTE, families::PROCESS_FAMILIES};
+use super::{
+    FAMILIES, Family, Label, Values,
+    bounds::{SERIES_AT_WORST, SERIES_PER_ROUTE},
+    families::PROCESS_FAMILIES,
+};
 use std::fmt::Write;
 
 const HEAD: &str = "# Metrics
@@ -75,11 +79,10 @@ fn labels(page: &mut String) {
 
 fn budget(page: &mut String) {
     let used: usize = FAMILIES.iter().map(|family| family.series_per_route()).sum();
-    let room = SERIES_PER_ROUTE.saturating_sub(used);
     let _ = write!(
         page,
-        "\n## How many series\n\nA route with one location has at most {used} series, its ledger's pending included; the limit is \
-         {SERIES_PER_ROUTE}, so there is room for {room} more. The largest families:\n\n| family | series a route |\n|---|---|\n"
+        "\n## How many series\n\nA route with one location has at most {SERIES_PER_ROUTE} series while all is well, its ledger \
+         included, and at most {used} while it fails in every way at once with everything configured (the limit is {SERIES_AT_WORST}). The largest families:\n\n| family | series a route |\n|---|---|\n"
     );
     let mut largest: Vec<_> = FAMILIES.iter().map(|f| (f.series_per_route(), f.name)).collect();
     largest.sort_by(|a, b| b.cmp(a));

@@ -138,9 +138,25 @@ impl LookupLayout {
         Ok(Draft {
             key: self.key.map(text).transpose()?.flatten().map(IdempotencyKey::from_text),
             accepted_at: self.time(self.accepted_at, row, now, notes)?,
-            status: self.status.map(|field| self.word(field, row, words, notes)).transpose()?,
+            status: self.own_status(row, words, notes)?,
             attempts: BTreeMap::new(),
         })
+    }
+
+    /// What the notification's own status means; nothing where NULL leaves it to the attempts. Without attempts NULL that isn't in the
+    /// table means that nothing was tried.
+    fn own_status(&self, row: &[Cell], words: &Words, notes: &mut Notes) -> Result<Option<Meaning>, Misfit> {
+        let Some(field) = self.status else { return Ok(None) };
+        if row[field.0] != Cell::Null {
+            return self.word(field, row, words, notes).map(Some);
+        }
+        if self.attempt_status.is_some() {
+            return Ok(None);
+        }
+        Ok(Some(match words.look_up(&Cell::Null, self.wanted.name(field))? {
+            Word::Mapped(meaning) => meaning,
+            Word::Unmapped(_) => Meaning::Pending,
+        }))
     }
 
     fn attempt(

@@ -94,7 +94,12 @@ pub fn read(
     };
     let is_sane =
         |at: &DateTime<Utc>| at.timestamp() >= EARLIEST_SECONDS && latest.is_none_or(|latest| *at <= latest);
-    let at = instant(cell, form, now, column)?;
+    // In the hour that a clock repeats, what has happened is the latest that can have been, and what is planned the later of the two.
+    let by = match horizon {
+        Horizon::Happened => now,
+        Horizon::Planned => DateTime::<Utc>::MAX_UTC,
+    };
+    let at = instant(cell, form, by, column)?;
     Ok(at.filter(is_sane).map_or(Reading::Refused, Reading::At))
 }
 

@@ -120,9 +120,11 @@ pub fn standing(meaning: Meaning) -> Standing {
 }
 
 /// Where a notification's own status leaves it; nothing where it says nothing that is known, and the attempts are asked instead.
-/// Where there are no attempts to ask, nothing known is `unknown`, and NULL that isn't in the table means that nothing was tried.
+/// Where there are no attempts to ask, nothing known is `unknown`, and NULL that isn't in the table means that nothing was tried. Where there
+/// are, NULL never says anything, even if the table has it: there it is what an attempt under way has, and would outweigh what became of all others.
 pub fn own_standing(cell: &Cell, word: &Word, has_attempts: bool) -> Option<Standing> {
     match word {
+        _ if has_attempts && *cell == Cell::Null => None,
         Word::Mapped(Meaning::Unknown) | Word::Unmapped(_) if has_attempts => None,
         Word::Unmapped(_) if *cell == Cell::Null => Some(Standing::Pending(Tried::Never)),
         word => Some(standing(word.meaning())),

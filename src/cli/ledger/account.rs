@@ -121,7 +121,9 @@ fn units_text(book: &RouteBooks) -> Vec<String> {
     }
     if units.canaries > 0 {
         let n = units.canaries;
-        lines.push(format!("  {n} canaries are not followed: leave them out in the SQL of `partition`"));
+        lines.push(format!(
+            "  {n} canaries of this interval are not followed; the SQL of `partition` has to leave them out too"
+        ));
     }
     if units.erased > 0 {
         lines.push(format!("  {} were erased: only the ledger's own count has them", units.erased));

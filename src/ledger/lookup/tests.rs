@@ -79,6 +79,22 @@ fn stands(rows: &[Vec<Cell>]) -> (Disposition, Option<Cause>) {
     (found[0].row.disposition, found[0].row.cause)
 }
 
+/// What attempts under way have would otherwise outweigh what became of the others.
+#[test]
+fn null_leaves_it_to_the_attempts_even_where_the_table_has_it() {
+    for table in [
+        words(),
+        Words::new(&BTreeMap::from([("null".into(), Meaning::Pending), ("ok".into(), Meaning::Delivered)])),
+    ] {
+        let mut notes = Notes::default();
+        let rows = [row("a", None, Some(("1", "ok", 30)))];
+        let layout = LookupLayout::new(&columns()).unwrap();
+        let found = layout.join(&rows, &table, &[], now(), &mut notes).unwrap();
+        assert_eq!(found[0].row.disposition, Disposition::Delivered);
+        assert_eq!(notes.unmapped_statuses, 0, "{:?}", notes.words);
+    }
+}
+
 #[test]
 fn rows_of_one_notification_are_one_finding() {
     let rows = [

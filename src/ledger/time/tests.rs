@@ -89,6 +89,9 @@ fn in_the_fold_the_later_instant_that_has_happened() {
     let read_at = |now: &str| read(&cell, form, Horizon::Happened, now.parse().unwrap(), "at").unwrap();
     assert_eq!(read_at("2026-10-25T00:31:00Z"), at("2026-10-25T00:30:00Z"));
     assert_eq!(read_at("2026-10-25T01:31:00Z"), at("2026-10-25T01:30:00Z"));
+    // What is planned may lie ahead: put off in the repeated hour, it must not be due at once.
+    let planned = read(&cell, form, Horizon::Planned, "2026-10-25T01:05:00Z".parse().unwrap(), "at").unwrap();
+    assert_eq!(planned, at("2026-10-25T01:30:00Z"));
 }
 
 #[test]

@@ -29,7 +29,7 @@ pub const READ_PER_PASS: usize = 50;
 /// How long nothing is read after a reading failed.
 const BACK_OFF: Duration = Duration::from_secs(60);
 
-/// How many findings are told in an hour. The store counts them all.
+/// How many findings of a kind are told in an hour. The store counts them all.
 const TOLD_PER_HOUR: u32 = 50;
 
 /// A notification whose row is followed for good, and when it was due.
@@ -65,8 +65,8 @@ pub struct Audit {
     /// The sample; nothing before it was loaded.
     sample: Option<Sample>,
     not_before: Option<Instant>,
-    /// Since when findings are told, and how many were.
-    told: Option<(Instant, u32)>,
+    /// By kind, since when findings are told, and how many were.
+    told: BTreeMap<Change, (Instant, u32)>,
 }
 
 /// What the sample is told of a configuration.
@@ -148,9 +148,9 @@ impl Audit {
 
     fn tell(&mut self, ledger: &str, notification: &LedgerId, change: Change, count: u64) {
         let hour = Duration::from_secs(3_600);
-        let (since, told) =
-            self.told.filter(|(since, _)| since.elapsed() < hour).unwrap_or((Instant::now(), 0));
-        self.told = Some((since, told.saturating_add(1)));
+        let known = self.told.get(&change).copied().filter(|(since, _)| since.elapsed() < hour);
+        let (since, told) = known.unwrap_or((Instant::now(), 0));
+        self.told.insert(change, (since, told.saturating_add(1)));
         if told > TOLD_PER_HOUR {
             return;
         }
@@ -158,6 +158,7 @@ impl Audit {
             tracing::warn!(
                 event = "ledger_history_untold",
                 ledger,
+                kind = change.word(),
                 "more changes of the history were found than are told in an hour: the sums have them all"
             );
             return;
