@@ -123,5 +123,22 @@ async fn what_can_not_be_done_now_and_what_nobody_can_say_have_their_own_codes()
     assert!(pause.status.success(), "{pause:?}");
     let paused = send();
     assert_eq!(paused.status.code(), Some(75), "{paused:?}");
-    assert!(String::from_utf8_lossy(&paused.stderr).contains("resume"), "{paused:?}");
+    let said = String::from_utf8_lossy(&paused.stderr).into_owned();
+    assert!(
+        said.contains("all routes are paused by o until ") && said.contains("(r): `resume` without a route"),
+        "{said}"
+    );
+    let resume = |route: &[&str]| {
+        let output = place.command(&[&["resume", "--owner", "o"], route].concat());
+        (output.status.code(), String::from_utf8_lossy(&output.stdout).into_owned())
+    };
+    let (code, said) = resume(&["webhook/receipts"]);
+    assert_eq!(code, Some(4), "{said}");
+    assert!(said.contains("no pause of its own\nall routes are paused by o"), "{said}");
+    let pause = place.command(&["pause", "webhook/receipts", "--for", "1h", "--owner", "p", "--reason", "s"]);
+    assert!(pause.status.success(), "{pause:?}");
+    let (code, said) = resume(&["webhook/receipts"]);
+    assert_eq!(code, Some(0), "{said}");
+    assert!(said.contains("is ended\nall routes are still paused by o"), "{said}");
+    assert_eq!(resume(&[]), (Some(0), "all routes are resumed\n".to_owned()));
 }

@@ -14,11 +14,21 @@ use delivery_canary::{
 };
 use std::{fs, net::TcpListener, path::Path};
 
-/// Writes a configuration whose acceptance and whose public address are at these ports, and checks it.
+/// Writes a configuration whose acceptance and whose public address are at these ports of localhost, and checks it.
 async fn checked(
     folder: &Path,
     acceptance: u16,
     public: u16,
+    listen: std::net::SocketAddr,
+) -> (CheckResult, CheckResult) {
+    checked_at(folder, acceptance, &format!("localhost:{public}"), listen).await
+}
+
+/// Writes a configuration whose acceptance is at this port and whose public address is this, and checks it.
+async fn checked_at(
+    folder: &Path,
+    acceptance: u16,
+    public: &str,
     listen: std::net::SocketAddr,
 ) -> (CheckResult, CheckResult) {
     let path = folder.join("monitor.yaml");
@@ -34,7 +44,7 @@ receivers:
   hook:
     webhook:
       listen: {listen}
-      public_url: https://localhost:{public}/in
+      public_url: https://{public}/in
       ca_file: ca.pem
       token_secrets: [a-secret-of-this-test-alone]
 routes:
@@ -98,5 +108,22 @@ async fn a_public_address_that_nobody_answers_is_a_fault_only_while_a_monitor_li
         assert_eq!(receiver.status, status, "{receiver:?}");
         assert!(receiver.detail.contains("check the port in `public_url`"), "{receiver:?}");
         assert!(acceptance.detail.contains("check the port in `url`"), "{acceptance:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_name_that_does_not_resolve_is_a_fault_whether_a_monitor_listens_or_not() {
+    let folder = tempfile::tempdir().unwrap();
+    fs::write(folder.path().join("ca.pem"), Authority::new("one").pem).unwrap();
+    let held = TcpListener::bind("127.0.0.1:0").unwrap();
+    let closed = free_address().port();
+    // A label of more than 63 letters is no name anywhere, so no server has to be asked for it.
+    let nowhere = "n".repeat(64);
+    for listen in [held.local_addr().unwrap(), free_address()] {
+        let (_, receiver) = checked_at(folder.path(), closed, &format!("{nowhere}:443"), listen).await;
+        assert_eq!(receiver.status, Status::Failed, "{receiver:?}");
+        assert!(receiver.detail.contains("does not resolve"), "{receiver:?}");
+        let hint = receiver.hint.expect("there is one");
+        assert!(hint.contains("DNS") && hint.contains("`serve` does not mend it"), "{hint}");
     }
 }

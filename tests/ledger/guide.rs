@@ -80,6 +80,45 @@ fn each_of_the_guides_counts_elsewhere_can_be_used_as_it_stands() {
 }
 
 #[tokio::test]
+async fn the_guides_pending_query_works_on_sqlite() {
+    let bed = Bed::sqlite();
+    let stamp = |minutes| (Utc::now() - TimeDelta::minutes(minutes)).to_rfc3339();
+    let (old, new) = (stamp(5), stamp(1));
+    bed.execute(&format!(
+        "create table notifications (notification_id text primary key, idempotency_key text, route text not null,
+           is_canary integer not null default 0, accepted_at text not null, not_before text, settled_at text);
+         create table delivery_attempts (attempt_id integer primary key, notification_id text not null, outcome text not null,
+           started_at text not null, policy_version text);
+         insert into notifications (notification_id, route, is_canary, accepted_at, settled_at) values
+           ('a', 'payment_receipts', 0, '{old}', null), ('b', 'payment_receipts', 0, '{old}', null),
+           ('c', 'payment_receipts', 0, '{new}', null), ('d', 'payment_receipts', 1, '{old}', null),
+           ('e', 'payment_receipts', 0, '{old}', '{new}');
+         insert into delivery_attempts (notification_id, outcome, started_at) values
+           ('a', 'bounced', '{old}'), ('a', 'retryable', '{new}'), ('c', 'retryable', '{new}')"
+    ))
+    .await;
+    let example = block("yaml");
+    let (lookup, statuses) = (
+        &example
+            [example.find("lookup:").expect("a lookup")..example.find("pending:").expect("a pending query")],
+        &example[example.find("statuses:").expect("statuses")..],
+    );
+    let lookup = lookup.replace(
+        "n.notification_id = any(:ids::uuid[]) or n.idempotency_key = any(:keys)",
+        "n.notification_id in (select value from json_each(:ids)) or n.idempotency_key in (select value from json_each(:keys))",
+    );
+    let database = format!("database:\n  sqlite:\n    path: {}\n", bed.path().display());
+    let pending = block_of("pending: # SQLite");
+    let config = configuration_of("of-no-server", &[&database, &lookup, pending, statuses]);
+    let ledger = ledger::open("guide", &config).unwrap();
+    let route = RouteName::from_text("webhook/receipts");
+    let snapshot =
+        ledger.pending(&BTreeMap::from([(route.clone(), Duration::from_secs(120))])).await.unwrap();
+    let receipts = &snapshot.exact().unwrap().routes[&route];
+    assert_eq!((receipts.unattempted, receipts.retrying, receipts.over_deadline), (1, 2, Some(2)));
+}
+
+#[tokio::test]
 async fn the_guides_example_works_as_it_stands() {
     let bed = Bed::postgres().await;
     bed.execute(block("sql")).await;
