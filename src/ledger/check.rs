@@ -70,12 +70,10 @@ pub(super) struct Rights {
 /// A scan of a whole table.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Scan {
-    /// The table, for people.
+    /// The table, for people; where it is large and the plan tells that, with the condition by which it is read.
     table: String,
     /// Whether it is large enough to hurt.
     is_large: bool,
-    /// Statements that would make the indexes that it lacks, where the plan tells which.
-    indexes: Vec<String>,
 }
 
 impl LedgerAdapter {
@@ -304,14 +302,15 @@ fn hint_of_a_scan(prepared: &Prepared) -> &'static str {
              since rows that are compared as one use no index here"
         }
         (true, Dialect::Postgres | Dialect::Sqlite) => {
-            "an index on just the cursor's columns, in their order"
+            "an index on just the cursor's columns, in their order, see docs/ledger.md#indexes"
         }
         (false, Dialect::Mysql) => {
             "an index on what it searches by; and compare ids as they are, as in `id in (:ids)`, in no function"
         }
-        (false, Dialect::Postgres | Dialect::Sqlite) => {
-            "an index on what it searches by; and compare ids in the column's own type, as in `id = any(:ids::uuid[])`, not `id::text`"
+        (false, Dialect::Postgres) => {
+            "an index whose leading columns are those of this condition, see docs/ledger.md#indexes"
         }
+        (false, Dialect::Sqlite) => "an index on what it searches by, see docs/ledger.md#indexes",
     }
 }
 
@@ -323,18 +322,12 @@ fn plan(prepared: &Prepared, scans: Result<Vec<Scan>, LedgerError>) -> Finding {
     };
     let text = |scans: &[&Scan]| {
         let tables: BTreeSet<&str> = scans.iter().map(|scan| scan.table.as_str()).collect();
-        tables.into_iter().collect::<Vec<_>>().join(", ")
+        tables.into_iter().collect::<Vec<_>>().join("; ")
     };
     let (large, small): (Vec<&Scan>, Vec<&Scan>) = scans.iter().partition(|scan| scan.is_large);
     if !large.is_empty() {
-        let making: BTreeSet<&str> =
-            large.iter().flat_map(|scan| &scan.indexes).map(String::as_str).collect();
-        let mut hint = hint_of_a_scan(prepared).to_owned();
-        if !making.is_empty() {
-            hint += "; by the plan: ";
-            hint += &making.into_iter().collect::<Vec<_>>().join("; ");
-        }
-        return Finding::new(name, Level::Warn, format!("it reads all of {}", text(&large)), &hint);
+        let detail = format!("it reads all of {}", text(&large));
+        return Finding::new(name, Level::Warn, detail, hint_of_a_scan(prepared));
     }
     match small.as_slice() {
         [] => Finding::ok(name, "by indexes"),

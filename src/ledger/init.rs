@@ -73,18 +73,19 @@ impl From<Unrecognised> for InitError {
 pub async fn propose(asked: &Asked) -> Result<Proposal, InitError> {
     let source = Source::open(&asked.database)?;
     let (usual, all) = catalog::tables(&source, asked.schema.as_deref()).await?;
+    let looked_in = asked.schema.clone().unwrap_or_else(|| usual.clone());
     let schema = asked.schema.clone().filter(|schema| *schema != usual);
     let mut finder = Finder::new(&all);
     let notifications = match &asked.notifications {
-        Some(name) => named(&all, name, "--notifications")?,
+        Some(name) => named(&all, &looked_in, name, "--notifications")?,
         None => {
-            let found = tables::notifications(&all)?;
+            let found = tables::notifications(&all, &looked_in)?;
             finder.note(Some(Sure::Guess), format!("the notifications are in {}, by its name", found.name));
             found
         }
     };
     let attempts = match &asked.attempts {
-        Some(name) => Some(named(&all, name, "--attempts")?),
+        Some(name) => Some(named(&all, &looked_in, name, "--attempts")?),
         None => tables::attempts(&all, notifications).inspect(|found| {
             finder.note(
                 Some(Sure::Guess),
@@ -102,7 +103,7 @@ pub async fn propose(asked: &Asked) -> Result<Proposal, InitError> {
             "the archive is not read after all: here a union would read all of both tables, each time",
         );
     }
-    let look = Look { source: &source, schema: schema.as_deref() };
+    let look = Look { source: &source, schema: schema.as_deref(), looked_in: &looked_in };
     let route_words = look.route(&mut units, &mut finder).await?;
     let times = look.times(&mut units, &mut attempts, &mut finder).await?;
     let statuses = look.statuses(asked, &all, &units, attempts.as_ref(), &mut finder).await?;
@@ -123,7 +124,7 @@ pub async fn propose(asked: &Asked) -> Result<Proposal, InitError> {
     })
 }
 
-fn named<'a>(tables: &'a [Table], name: &str, option: &str) -> Result<&'a Table, Unrecognised> {
+fn named<'a>(tables: &'a [Table], schema: &str, name: &str, option: &str) -> Result<&'a Table, Unrecognised> {
     let same = |table: &&Table| table.name == name;
     let found = tables
         .iter()
@@ -131,7 +132,8 @@ fn named<'a>(tables: &'a [Table], name: &str, option: &str) -> Result<&'a Table,
         .or_else(|| tables.iter().find(|table| table.name.eq_ignore_ascii_case(name)));
     found.ok_or_else(|| {
         let text = format!(
-            "{option} names `{name}`, and there is no such table that this role can see. There are: {}",
+            "{option} names `{name}`, and there is no such table in the schema `{schema}` that this role can see. There are: {}. For \
+             another schema write --schema",
             tables::list(tables.iter())
         );
         Unrecognised(text)
@@ -142,6 +144,8 @@ fn named<'a>(tables: &'a [Table], name: &str, option: &str) -> Result<&'a Table,
 struct Look<'a> {
     source: &'a Source,
     schema: Option<&'a str>,
+    /// The schema whose tables were looked at, named or not.
+    looked_in: &'a str,
 }
 
 impl Look<'_> {

@@ -132,7 +132,12 @@ fn as_json(ledger: &Checked<'_>) -> serde_json::Value {
                 })
             })
             .collect();
-        json!({ "queries": queries, "rows_an_hour": cost.rows_an_hour(), "milliseconds_an_hour": millis(cost.time_an_hour()) })
+        // A sum without some of them would be taken for all.
+        let of_all = |sum: f64| cost.not_measured.is_empty().then_some(sum);
+        json!({
+            "queries": queries, "not_measured": cost.not_measured, "rows_an_hour": of_all(cost.rows_an_hour()),
+            "milliseconds_an_hour": of_all(millis(cost.time_an_hour())),
+        })
     });
     json!({ "ledger": ledger.name, "checks": checks, "cost": cost })
 }

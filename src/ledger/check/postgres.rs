@@ -1,15 +1,19 @@
 //! PostgreSQL's part of a check.
 
+mod plan;
+
 use super::{Rights, Scan};
 use crate::ledger::{
     LedgerError,
-    binds::{Binds, Prepared, locate},
+    binds::{Bind, Binds, Prepared, locate},
     cell::Cell,
     postgres::{PostgresReader, sample},
 };
 use chrono::Utc;
+use plan::{WholeRead, whole_reads};
 use serde_json::Value;
 use sqlx::{Column, Row};
+use std::collections::{BTreeMap, BTreeSet};
 
 /// From how many rows on, by the database's own estimate, reading all of a table hurts.
 const LARGE: f64 = 10_000.0;
@@ -29,6 +33,17 @@ const RIGHTS: &str = "
         (select 'new objects in the schema ' || quote_ident(nspname), 2
            from pg_namespace where nspname !~ '^pg_' and has_schema_privilege(oid, 'CREATE') order by 1 limit 4)
     ) as writable order by place, what";
+
+/// The tables that are read, by their names or those of the tables that they are partitions of, with the rows that each has by the
+/// database's own estimate. What is read by a partial index is left out: its condition is that of the index.
+const TABLES: &str = "
+    select w.place, coalesce(pg_partition_root(c.oid), c.oid)::regclass::text as name, greatest(c.reltuples, 0)::float8 as n
+      from unnest($1::text[], $2::text[], $3::text[]) with ordinality as w (schema_name, table_name, index_name, place)
+      join pg_namespace s on s.nspname = w.schema_name
+      join pg_class c on c.relnamespace = s.oid and c.relname = w.table_name
+     where not exists (select 1 from pg_index i join pg_class x on x.oid = i.indexrelid
+                        where i.indrelid = c.oid and x.relname = w.index_name and i.indpred is not null)
+     order by w.place";
 
 /// The version, for people.
 pub async fn version(postgres: &PostgresReader) -> Result<String, LedgerError> {
@@ -64,7 +79,7 @@ pub async fn row_of_types(
     Ok(Some(places.into_iter().map(|place| sample(row.column(place).type_info())).collect()))
 }
 
-/// The tables that the plan reads from end to end.
+/// The tables that the plan reads from end to end, those with partitions once, by their parent.
 pub async fn scans(
     postgres: &PostgresReader,
     prepared: &Prepared,
@@ -73,132 +88,34 @@ pub async fn scans(
     let sql = format!("explain (verbose, format json) {}", prepared.query.sql);
     let rows = postgres.fetch(prepared.name, sql, binds.in_order(prepared, Utc::now())).await?;
     let plan: Option<Value> = rows.first().and_then(|row| row.try_get(0).ok());
-    let mut found = Vec::new();
-    collect(plan.as_ref().unwrap_or(&Value::Null), &Above::default(), &mut found);
-    let mut scans = Vec::new();
-    for SeqScan { schema, table, columns } in found {
-        let sql = "select c.reltuples::float8 as n, c.oid::regclass::text as name from pg_class c join pg_namespace s on s.oid = c.relnamespace
-                    where s.nspname = any($1) and c.relname = any($2)";
-        let names = [schema, table.clone()].map(|name| crate::ledger::binds::Bind::List(vec![name]));
-        let rows = postgres.fetch("plan", sql.into(), names.into()).await?;
-        let rows_in_it = rows.first().and_then(|row| row.try_get::<f64, _>("n").ok()).unwrap_or(-1.0);
-        let name = rows.first().and_then(|row| row.try_get("name").ok()).unwrap_or(table);
-        let is_large = rows_in_it >= LARGE;
-        let indexes = columns
-            .iter()
-            .map(|columns| format!("create index concurrently on {name} ({columns})"))
-            .collect();
-        let table = if is_large { format!("{name} (about {rows_in_it:.0} rows)") } else { name };
-        scans.push(Scan { table, is_large, indexes });
+    let reads = whole_reads(plan.as_ref().unwrap_or(&Value::Null));
+    if reads.is_empty() {
+        return Ok(Vec::new());
     }
-    Ok(scans)
-}
-
-/// A sequential scan, and the columns of indexes that would save it.
-#[derive(Debug, PartialEq, Eq)]
-struct SeqScan {
-    schema: String,
-    table: String,
-    columns: Vec<String>,
-}
-
-/// What is done above a node of a plan.
-#[derive(Clone, Debug, Default)]
-struct Above {
-    /// What the rows are sorted by.
-    order: Vec<String>,
-    /// By what they are joined.
-    joins: String,
-}
-
-/// Each sequential scan, anywhere in the plan.
-fn collect(node: &Value, above: &Above, found: &mut Vec<SeqScan>) {
-    match node {
-        Value::Array(nodes) => nodes.iter().for_each(|node| collect(node, above, found)),
-        Value::Object(fields) => {
-            let text = |name: &str| fields.get(name).and_then(Value::as_str).map(str::to_owned);
-            if text("Node Type").is_some_and(|kind| kind.ends_with("Seq Scan"))
-                && let Some((schema, table)) = text("Schema").zip(text("Relation Name"))
-            {
-                let alias = text("Alias").unwrap_or_else(|| table.clone());
-                let columns = wanted_index(&alias, above, &text("Filter").unwrap_or_default());
-                found.push(SeqScan { schema, table, columns });
-            }
-            let mut below = above.clone();
-            if let Some(keys) = fields.get("Sort Key").and_then(Value::as_array) {
-                below.order = keys.iter().filter_map(Value::as_str).map(str::to_owned).collect();
-            }
-            for join in ["Hash Cond", "Merge Cond", "Join Filter"].into_iter().filter_map(text) {
-                below.joins += &join;
-            }
-            for name in ["Plan", "Plans"] {
-                fields.get(name).into_iter().for_each(|node| collect(node, &below, found));
-            }
-        }
-        _ => {}
-    }
-}
-
-/// The columns of indexes for a scan: together those that its rows are sorted by, where the condition is about them too; else each that
-/// the condition names, or where there is none, each that it is joined by.
-fn wanted_index(alias: &str, above: &Above, condition: &str) -> Vec<String> {
-    let Above { order, joins } = above;
-    let of_condition = columns_of(alias, condition);
-    let sorted: Vec<String> = order.iter().flat_map(|key| columns_of(alias, key)).collect();
-    let is_cursor = !sorted.is_empty()
-        && sorted.len() == order.len()
-        && sorted.iter().all(|column| of_condition.contains(column));
-    match is_cursor {
-        true => vec![sorted.join(", ")],
-        false if of_condition.is_empty() => columns_of(alias, joins),
-        false => of_condition,
-    }
-}
-
-/// The columns of this table in an expression of a plan, each once, quoted as they are there.
-fn columns_of(alias: &str, expression: &str) -> Vec<String> {
-    let mut columns: Vec<String> = Vec::new();
-    // What stands in strings is left out.
-    let expression = expression.split('\'').step_by(2).collect::<Vec<_>>().join("''");
-    for (at, _) in expression.match_indices(&format!("{alias}.")) {
-        let is_whole =
-            !expression[..at].ends_with(|c: char| c.is_alphanumeric() || matches!(c, '_' | '.' | '$'));
-        let rest = &expression[at + alias.len() + 1..];
-        let end = match rest.strip_prefix('"') {
-            Some(inner) => inner.find('"').map(|end| end + 2),
-            None => Some(rest.find(|c: char| !(c.is_alphanumeric() || c == '_')).unwrap_or(rest.len())),
-        };
-        let column = end.and_then(|end| rest.get(..end)).filter(|column| is_whole && !column.is_empty());
-        if let Some(column) = column.filter(|column| !columns.iter().any(|known| known == column)) {
-            columns.push(column.to_owned());
+    let list =
+        |of: fn(&WholeRead) -> &str| Bind::List(reads.iter().map(|read| of(read).to_owned()).collect());
+    let names = [list(|read| &read.schema), list(|read| &read.table), list(|read| &read.index)];
+    let mut tables: BTreeMap<String, (f64, BTreeSet<&str>)> = BTreeMap::new();
+    for row in postgres.fetch("plan", TABLES.into(), names.into()).await? {
+        let place = row.try_get::<i64, _>("place").ok().and_then(|place| usize::try_from(place).ok());
+        let read = place.and_then(|place| reads.get(place.checked_sub(1)?));
+        let name = row.try_get::<String, _>("name").ok();
+        if let Some((read, name)) = read.zip(name) {
+            let (number, conditions) = tables.entry(name).or_default();
+            *number += row.try_get::<f64, _>("n").unwrap_or(0.0);
+            conditions.insert(&read.condition);
         }
     }
-    columns
+    Ok(tables.into_iter().map(|(name, (number, conditions))| scan(name, number, &conditions)).collect())
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use serde_json::json;
-
-    #[test]
-    fn a_plan_tells_which_index_is_missing() {
-        let of = |plan: Value| {
-            let mut found = Vec::new();
-            collect(&plan, &Above::default(), &mut found);
-            found.remove(0).columns
-        };
-        let scan = |condition: &str| json!({ "Node Type": "Seq Scan", "Schema": "app", "Relation Name": "notes", "Alias": "n", "Filter": condition });
-        assert_eq!(
-            of(json!([{ "Plan": { "Node Type": "Limit", "Plans": [
-                { "Node Type": "Sort", "Sort Key": ["n.made_at", "n.id"], "Plans": [scan("(ROW(n.made_at, n.id) > ROW('x', 'y'))")] }] } }])),
-            ["made_at, id"]
-        );
-        assert_eq!(
-            of(scan("((n.id = ANY ('{n.body}'::text[])) OR (n.\"Key\" = ANY ('{}'::text[])) OR (an.x = 1))")),
-            ["id", "\"Key\""]
-        );
-        assert_eq!(of(json!({ "Hash Cond": "(m.id = n.of)", "Plans": [scan("")] })), ["of"]);
-        assert_eq!(of(json!({ "Plans": [scan("")] })), [""; 0]);
-    }
+fn scan(name: String, rows: f64, conditions: &BTreeSet<&str>) -> Scan {
+    let is_large = rows >= LARGE;
+    let told: Vec<&str> = conditions.iter().copied().filter(|condition| !condition.is_empty()).collect();
+    let condition = match told.as_slice() {
+        [] => "without a condition".to_owned(),
+        told => format!("by the condition {}", told.join(" and by ")),
+    };
+    let table = if is_large { format!("{name} (about {rows:.0} rows), {condition}") } else { name };
+    Scan { table, is_large }
 }

@@ -2,7 +2,7 @@
 
 use super::{
     facts::{ColumnFact, Kind, Table},
-    tables::{Unrecognised, is_of_notifications, pick},
+    tables::{BY_HAND, Unrecognised, columns, is_of_notifications, pick},
     usual::*,
 };
 
@@ -152,8 +152,10 @@ impl<'a> Finder<'a> {
     ) -> Result<Units, Unrecognised> {
         let Some(key) = table.key().cloned() else {
             return Err(Unrecognised(format!(
-                "`{}` has no primary key of one column, by which a notification is known",
-                table.name
+                "`{}` has no primary key of one column, and only by the id that the service's API answers a notification is known: {BY_HAND}. \
+                 It has: {}",
+                table.name,
+                columns(table)
             )));
         };
         // Without a better one, a destination is known by its row.
@@ -181,11 +183,11 @@ impl<'a> Finder<'a> {
         let accepted_at = match self.in_either("accepted at", either, (&ACCEPTED, 3), |c| c.kind.is_time()) {
             Some(place) => place,
             None => {
-                let columns: Vec<&str> = table.columns.iter().map(|column| column.name.as_str()).collect();
                 return Err(Unrecognised(format!(
-                    "no column of `{}` looks like the time of acceptance, such as `accepted_at` or `created_at`; it has: {}",
+                    "no column of `{}` looks like the time of acceptance, such as `accepted_at` or `created_at`; it has: {}. If one of them is it, \
+                     {BY_HAND}",
                     table.name,
-                    columns.join(", ")
+                    columns(table)
                 )));
             }
         };
@@ -213,8 +215,9 @@ impl<'a> Finder<'a> {
             (None, false) => {
                 return Err(Unrecognised(format!(
                     "nothing says where a notification of `{}` stands: it has no column such as `status`, and no table of attempts was found. Name \
-                     that by --attempts",
-                    table.name
+                     that by --attempts; or if one of its columns says it, {BY_HAND}. It has: {}",
+                    table.name,
+                    columns(table)
                 )));
             }
         }
@@ -300,7 +303,11 @@ impl<'a> Finder<'a> {
     /// When something is missing without which nothing can be read.
     pub fn attempts(&mut self, table: &Table, units: &Table) -> Result<Attempts, Unrecognised> {
         let missing = |what: &str| {
-            Err(Unrecognised(format!("`{}` has no {what}: is it the table of the attempts?", table.name)))
+            Err(Unrecognised(format!(
+                "`{}` has no {what}: is it the table of the attempts? Another is named by --attempts; if it is, {BY_HAND}. It has: {}",
+                table.name,
+                columns(table)
+            )))
         };
         let Some(key) = table.key().cloned() else { return missing("primary key of one column") };
         self.found("attempt id", table, &key, Sure::Recognised, "its primary key");

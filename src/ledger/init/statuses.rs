@@ -37,7 +37,7 @@ impl Look<'_> {
         finder: &mut Finder<'_>,
     ) -> Result<Vec<StatusWord>, InitError> {
         let names = match &asked.statuses {
-            Some(name) => self.names(named(tables, name, "--status")?).await?,
+            Some(name) => self.names(named(tables, self.looked_in, name, "--status")?).await?,
             None => BTreeMap::new(),
         };
         let has_next = attempts.is_some_and(|attempts| attempts.next.is_some());

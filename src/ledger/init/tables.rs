@@ -10,6 +10,9 @@ use super::{
 #[error("{0}")]
 pub struct Unrecognised(pub String);
 
+/// Where to go on when the tables don't tell enough.
+pub const BY_HAND: &str = "write the ledger by hand, from the nearest shape in config/shapes: see docs/ledger.md#when-init-does-not-know";
+
 /// The first of these names that the table has with a type that fits.
 pub fn pick<'a>(
     table: &'a Table,
@@ -27,16 +30,17 @@ pub fn is_of_notifications(table: &Table) -> bool {
     is_usual && table.key().is_some() && pick(table, &ACCEPTED, |column| column.kind.is_time()).is_some()
 }
 
-/// The table of the notifications, where none is named.
+/// The table of the notifications, where none is named, of those of this schema.
 ///
 /// # Errors
 /// When none or several could be it.
-pub fn notifications(tables: &[Table]) -> Result<&Table, Unrecognised> {
+pub fn notifications<'a>(tables: &'a [Table], schema: &str) -> Result<&'a Table, Unrecognised> {
     let found: Vec<&Table> = tables.iter().filter(|table| is_of_notifications(table)).collect();
     match found.as_slice() {
         [one] => Ok(one),
         [] => Err(Unrecognised(format!(
-            "no table looks like one of notifications: name it by --notifications. There are: {}",
+            "no table of the schema `{schema}` looks like one of notifications, with a primary key of one column and a time such as \
+             `created_at`: name it by --notifications. There are: {}. For another schema write --schema",
             list(tables.iter())
         ))),
         several => Err(Unrecognised(format!(
@@ -44,6 +48,11 @@ pub fn notifications(tables: &[Table]) -> Result<&Table, Unrecognised> {
             list(several.iter().copied())
         ))),
     }
+}
+
+/// The names of a table's columns.
+pub fn columns(table: &Table) -> String {
+    table.columns.iter().map(|column| column.name.as_str()).collect::<Vec<_>>().join(", ")
 }
 
 /// The names of tables, bounded.

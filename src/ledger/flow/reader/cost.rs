@@ -37,6 +37,8 @@ struct Looked<R> {
     page: Page<R>,
     notes: Notes,
     took: Duration,
+    /// Whether it begins at the time that was asked for. By an id alone it begins with the first row.
+    is_by_time: bool,
 }
 
 impl LedgerAdapter {
@@ -76,22 +78,20 @@ impl LedgerAdapter {
         let now = Utc::now();
         let back = TimeDelta::from_std(self.overlap + self.refresh_every).unwrap_or(TimeDelta::days(1));
         let (recent, day) = (now - back, now - TimeDelta::days(1));
-        let mut add = |query, (rows, took): (u64, Duration), runs_an_hour| {
-            cost.queries.push(QueryCost { query, rows, took, runs_an_hour });
-        };
         let stream = &queries.notifications;
-        let refresh = self.look(queries, stream, recent, stream.prepared.max_rows).await?;
-        add("notifications", (refresh.page.rows.len() as u64, refresh.took), refreshes);
+        self.cost_of_stream(queries, stream, recent, refreshes, cost).await?;
         let sample = self.look(queries, stream, day, SAMPLE).await?;
         let others = sample.page.rows.iter().filter_map(|seen| seen.row.as_ref());
         let others = others.filter(|row| usize::from(row.route.0) == queries.routes.names().len()).count();
         findings.push(told("notifications", &sample, others));
         if let Some(stream) = &queries.attempts {
-            let refresh = self.look(queries, stream, recent, stream.prepared.max_rows).await?;
-            add("attempts", (refresh.page.rows.len() as u64, refresh.took), refreshes);
+            self.cost_of_stream(queries, stream, recent, refreshes, cost).await?;
             let sample = self.look(queries, stream, day, SAMPLE).await?;
             findings.push(told("attempts", &sample, 0));
         }
+        let mut add = |query, (rows, took): (u64, Duration), runs_an_hour| {
+            cost.queries.push(QueryCost { query, rows, took, runs_an_hour });
+        };
         let ids = ids(&sample.page, per_refresh);
         if !ids.is_empty() {
             let (mut rows, mut took) = (0, Duration::ZERO);
@@ -106,6 +106,25 @@ impl LedgerAdapter {
             let timed = self.timed(prepared, &self.trial_of_count(queries, prepared, now)).await?;
             add("partition", timed, 1.0);
         }
+        Ok(())
+    }
+
+    /// What one refresh reads of a stream. By an id alone nothing tells where its newest rows begin.
+    async fn cost_of_stream<L: RowLayout>(
+        &self,
+        queries: &FlowQueries,
+        stream: &Stream<L>,
+        from: DateTime<Utc>,
+        runs_an_hour: f64,
+        cost: &mut Cost,
+    ) -> Result<(), LedgerError> {
+        let query = stream.prepared.name;
+        if stream.cursor.at.is_none() {
+            cost.not_measured.push(query);
+            return Ok(());
+        }
+        let Looked { page, took, .. } = self.look(queries, stream, from, stream.prepared.max_rows).await?;
+        cost.queries.push(QueryCost { query, rows: page.rows.len() as u64, took, runs_an_hour });
         Ok(())
     }
 
@@ -126,11 +145,12 @@ impl LedgerAdapter {
         let head = self.read_rows(&prepared, &binds, &mut rows).await?;
         let took = begun.elapsed();
         let notes = std::mem::take(&mut rows.notes);
-        Ok(Looked { page: rows.finish(&head)?, notes, took })
+        let is_by_time = stream.cursor.at.is_some();
+        Ok(Looked { page: rows.finish(&head)?, notes, took, is_by_time })
     }
 
     fn cost_finding(&self, cost: &Cost) -> Finding {
-        if cost.queries.is_empty() {
+        if cost.queries.is_empty() && cost.not_measured.is_empty() {
             return Finding::new(
                 "cost",
                 Level::Ok,
@@ -147,7 +167,7 @@ impl LedgerAdapter {
             .map(|query| format!("{} {} rows in {} ms", query.query, query.rows, query.took.as_millis()))
             .collect();
         let an_hour = cost.time_an_hour();
-        let detail = format!(
+        let whole = format!(
             "a refresh reads {rows} rows in {} ms, every {:?}; with the hourly count about {:.0} rows and {:.1} s an hour ({})",
             took.as_millis(),
             self.refresh_every,
@@ -155,6 +175,16 @@ impl LedgerAdapter {
             an_hour.as_secs_f64(),
             queries.join(", ")
         );
+        let detail = match cost.not_measured.as_slice() {
+            [] => whole,
+            streams => format!(
+                "the cost of a refresh, every {:?}, isn't measured: a cursor by id alone, as in `{}`, goes on from an id that only the follower \
+                 knows. All the rest: {}",
+                self.refresh_every,
+                streams.join("` and `"),
+                if queries.is_empty() { "nothing".to_owned() } else { queries.join(", ") }
+            ),
+        };
         let is_much = an_hour > MUCH_OF_AN_HOUR;
         let hint = if is_much {
             "make the indexes that are missing, raise `refresh_every`, or lower `reread.per_refresh`"
@@ -174,7 +204,7 @@ fn ids(page: &Page<NotificationRow>, most: usize) -> Vec<String> {
 
 /// What is odd about a sample.
 fn told<R>(query: &'static str, looked: &Looked<R>, others: usize) -> Finding {
-    let Looked { page, notes, .. } = looked;
+    let Looked { page, notes, is_by_time, .. } = looked;
     let words: Vec<String> = notes.words.iter().map(|word| format!("`{}`", shown(word))).collect();
     let mut odd = Vec::new();
     if notes.unmapped_statuses > 0 {
@@ -197,7 +227,8 @@ fn told<R>(query: &'static str, looked: &Looked<R>, others: usize) -> Finding {
     }
     let which = if page.is_full { "the first" } else { "all" };
     let name = format!("{query} sample");
-    let seen = format!("{which} {} rows of the last day", page.rows.len());
+    let of = if *is_by_time { "of the last day" } else { "by their ids" };
+    let seen = format!("{which} {} rows {of}", page.rows.len());
     if odd.is_empty() {
         return Finding::new(name, Level::Ok, format!("{seen}: statuses, times and ids can be read"), "");
     }
