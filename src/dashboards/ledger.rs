@@ -103,6 +103,15 @@ fn trust() -> Vec<Panel> {
             "Notifications on whose place the follower and an exact count differ. Anything but 0 that stays gates the ratios.",
         )
         .query("max by (route) (delivery_ledger_residue{route=~\"$route\"})", "{{route}}"),
+        Panel::new(
+            Kind::TimeSeries,
+            "Accepted, and not in the ledger",
+            "Of the last closed hour: at least so many were accepted by an independent count and never written. No data: there is no such count, or it is not certain.",
+        )
+        .query(
+            "max by (route) (delivery_ledger_accepted_elsewhere{route=~\"$route\"}) - max by (route) (delivery_ledger_accepted_here{route=~\"$route\"})",
+            "{{route}}",
+        ),
         Panel::new(Kind::Table, "Changes of history, of the last day", "What the audit found and history doesn't allow.")
             .query("max by (ledger, kind) (delivery_ledger_history_violations{ledger=~\"$ledger\"})", "{{ledger}} {{kind}}")
             .size(6, 8),

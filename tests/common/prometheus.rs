@@ -1,4 +1,6 @@
-//! A throw-away Prometheus for tests: real, on loopback, with a past that is given to it.
+//! A throw-away Prometheus for tests: real, on loopback, with a past that is given to it, or a target.
+
+#![allow(dead_code, reason = "each test binary uses a part of it")]
 
 use crate::world::{free_address, until};
 use std::{
@@ -18,21 +20,27 @@ pub struct Prometheus {
 impl Prometheus {
     /// Starts a server that knows these samples, in OpenMetrics with a time on each line. It scrapes nothing.
     pub fn with_past(openmetrics: &str) -> Self {
-        let folder = tempfile::Builder::new()
-            .prefix("delivery-canary-prometheus-")
-            .tempdir()
-            .expect("a temporary folder");
-        let (samples, config, data) = (
-            folder.path().join("past.txt"),
-            folder.path().join("prometheus.yml"),
-            folder.path().join("data"),
-        );
+        let folder = folder();
+        let samples = folder.path().join("past.txt");
         fs::write(&samples, openmetrics).expect("the samples are written");
-        fs::write(&config, "global: { scrape_interval: 1m }\n").expect("the configuration is written");
         run(Command::new("promtool")
             .args(["tsdb", "create-blocks-from", "openmetrics"])
             .arg(&samples)
-            .arg(&data));
+            .arg(folder.path().join("data")));
+        Self::start(folder, "global: { scrape_interval: 1m }\n")
+    }
+
+    /// Starts a server that scrapes this address each second.
+    pub fn scraping(target: SocketAddr) -> Self {
+        let config = format!(
+            "global: {{ scrape_interval: 1s }}\nscrape_configs:\n- job_name: canary\n  static_configs: [{{ targets: ['{target}'] }}]\n"
+        );
+        Self::start(folder(), &config)
+    }
+
+    fn start(folder: TempDir, text: &str) -> Self {
+        let (config, data) = (folder.path().join("prometheus.yml"), folder.path().join("data"));
+        fs::write(&config, text).expect("the configuration is written");
         let address = free_address();
         let log = fs::File::create(folder.path().join("log")).expect("the log opens");
         let child = Command::new("prometheus")
@@ -54,6 +62,11 @@ impl Prometheus {
         server
     }
 
+    /// Its address.
+    pub const fn address(&self) -> SocketAddr {
+        self.address
+    }
+
     /// Its address, as a URL.
     pub fn url(&self) -> String {
         format!("http://{}", self.address)
@@ -70,6 +83,10 @@ impl Drop for Prometheus {
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
+}
+
+fn folder() -> TempDir {
+    tempfile::Builder::new().prefix("delivery-canary-prometheus-").tempdir().expect("a temporary folder")
 }
 
 fn run(command: &mut Command) {
