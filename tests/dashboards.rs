@@ -80,6 +80,7 @@ fn the_dashboards_are_fresh() {
 #[test]
 fn the_json_keeps_the_rules_for_provisioned_dashboards() {
     let mut uids = BTreeSet::new();
+    let used = Regex::new(r"\$\{?(\w+)").expect("a pattern");
     for board in dashboards::all() {
         let json = json(&board);
         assert_eq!(
@@ -96,7 +97,6 @@ fn the_json_keeps_the_rules_for_provisioned_dashboards() {
             .map(|v| v["name"].as_str().expect("a name").to_owned())
             .chain(["__rate_interval".into(), "__all".into()])
             .collect();
-        let used = Regex::new(r"\$\{?(\w+)").expect("a pattern");
         for found in used.captures_iter(&board.text()) {
             assert!(known.contains(&found[1]), "{uid}: ${} is no variable", &found[1]);
         }

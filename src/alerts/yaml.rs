@@ -160,7 +160,7 @@ mod tests {
                 ]),
             ),
         ]);
-        let wanted = "# head\nfirst: \"yes\"\nsecond: \"a: b # \\\"c\\\"\\\\\"\nlines: |-\n  x > 1\n  and y\nempty: []\nlist:\n  - k: 1\n    m:\n      n: \"5m\"\n  # why\n  - plain text\n";
+        let wanted = "# head\nfirst: \"yes\"\nsecond: \"a: b # \\\"c\\\"\\\\\"\nlines: |-\n  x > 1\n  and y\nempty: []\nlist:\n  - k: 1\n    m:\n      \"n\": \"5m\"\n  # why\n  - plain text\n";
         assert_eq!(document.document(&["head".into()]), wanted);
     }
 }

@@ -9,9 +9,9 @@ use std::collections::BTreeMap;
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Alerts {
-    /// The name of the monitored service: pages are grouped by it.
+    /// The name of the monitored service, such as `notifications`: pages are grouped by it.
     pub service: String,
-    /// Where the runbooks are published, an `https` address; a page is found at `ADDRESS/ALERT.md`.
+    /// Where the runbooks are published, an `https` address such as `https://runbooks.example.com/canary`; a page is found at `ADDRESS/ALERT.md`.
     pub runbooks: String,
     /// Who is told. Without it no Alertmanager configuration is made.
     #[serde(default)]
@@ -40,13 +40,13 @@ pub struct Alerts {
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct AlertReceivers {
-    /// Is woken.
+    /// Is woken, such as `{ name: on-call }`.
     pub page: AlertReceiver,
-    /// Takes what can wait for office hours, and whatever nothing else takes.
+    /// Takes what can wait for office hours, and whatever nothing else takes, such as `{ name: tickets }`.
     pub ticket: AlertReceiver,
-    /// The owners of the monitor: told when it is blind.
+    /// The owners of the monitor, told when it is blind, such as `{ name: monitoring-team }`.
     pub owners: AlertReceiver,
-    /// A dead man's switch that pages when the `Watchdog` is silent: a service of somebody else.
+    /// A dead man's switch that pages when the `Watchdog` is silent, a service of somebody else, such as `{ receiver: { name: dead-man } }`.
     pub watchdog: WatchdogReceiver,
 }
 
@@ -54,7 +54,7 @@ pub struct AlertReceivers {
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct AlertReceiver {
-    /// Its name. Where it has neither `url` nor `url_file`, it is one of your own, and is not written.
+    /// Its name, such as `on-call`. Where it has neither `url` nor `url_file`, it is one of your own, and is not written.
     pub name: String,
     /// The address of its webhook, `https` but on loopback, if the address is no secret.
     #[serde(default)]
@@ -68,7 +68,7 @@ pub struct AlertReceiver {
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct WatchdogReceiver {
-    /// The receiver.
+    /// The receiver, such as `{ name: dead-man }`.
     pub receiver: AlertReceiver,
     /// How long it waits in silence before it pages, at least 3m. The `Watchdog` is sent three times in it.
     #[serde(default = "fifteen_minutes")]

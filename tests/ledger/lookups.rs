@@ -281,7 +281,9 @@ pub async fn reads_statuses(bed: &Bed, cases: &[(&str, &str, Disposition)]) {
             ledger.lookup(&ids(&["a"]), &[]).await.unwrap_or_else(|error| panic!("{expression}: {error}"));
         assert_eq!(lookup.found[0].row.disposition, *expected, "{expression}");
         let is_mapped = *expected != Disposition::Pending;
-        assert_eq!(ledger.stats().figures().unmapped_statuses, u64::from(!is_mapped), "{expression}");
+        // NULL says that nothing was tried yet: it is no word that somebody forgot.
+        let is_odd = !is_mapped && !expression.starts_with("null");
+        assert_eq!(ledger.stats().figures().unmapped_statuses, u64::from(is_odd), "{expression}");
     }
 }
 
