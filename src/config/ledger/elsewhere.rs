@@ -10,9 +10,9 @@ use std::{collections::BTreeMap, path::PathBuf};
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct AcceptedElsewhere {
-    /// Where it is counted. Exactly one kind is given.
+    /// Where it is counted, such as `promql`. Exactly one kind is given.
     pub source: AcceptedSource,
-    /// From the source's words for the route to the configured routes; a value that isn't here is `other`. `*` takes all the rest.
+    /// From the source's words for the route to the configured routes, such as `receipts: webhook/receipts`; a value that isn't here is `other`. `*` takes all the rest.
     pub routes: BTreeMap<String, String>,
     /// The ledger's own count of just the same. Without it the follower's count is taken: what was due in the interval, without canaries. It is
     /// needed where `notifications` has `not_before` or `destination`, and where the source counts canaries too.
@@ -36,9 +36,9 @@ pub enum AcceptedSource {
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct PrometheusText {
-    /// The address of the page.
+    /// The address of the page, such as `http://notifications.internal/metrics`.
     pub url: String,
-    /// The counter's name, as on the page.
+    /// The counter's name as on the page, such as `notifications_accepted_total`.
     pub metric: String,
     /// Labels that a series must have to be counted.
     #[serde(default)]
@@ -61,9 +61,9 @@ pub struct PrometheusText {
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Promql {
-    /// The address of the Prometheus, without `/api/v1/query`.
+    /// The address of the Prometheus without `/api/v1/query`, such as `http://prometheus.internal:9090`.
     pub url: String,
-    /// The query: what was counted from `:from` until `:until`, which stand for seconds since 1970, by route. `:range` stands for the time in between, as `3600s`.
+    /// The query, such as `sum by (kind) (accepted_total @ :until - accepted_total @ :from)`: what was counted from `:from` until `:until`, which stand for seconds since 1970, by route. `:range` stands for the time in between, as `3600s`.
     pub query: String,
     /// The label of the result with the service's word for the route.
     #[serde(default)]
@@ -83,13 +83,13 @@ pub struct Promql {
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct AcceptedSql {
-    /// The database.
+    /// The database, such as `{ postgres: { url: postgres://reader@gateway-db.internal/requests } }`.
     pub database: LedgerDatabase,
-    /// The SQL. It binds `:from_ts` and `:until_ts`: accepted at or after the one and before the other. It may bind `:limit`, `:now` and `:now_ms`.
+    /// The SQL, such as `select route, count(*) as n from requests where at >= :from_ts and at < :until_ts group by route`. It binds `:from_ts` and `:until_ts`: accepted at or after the one and before the other. It may bind `:limit`, `:now` and `:now_ms`.
     pub sql: String,
-    /// Which column of the result is what.
+    /// Which column of the result is what, such as `{ route: route, count: n }`.
     pub columns: AcceptedColumns,
-    /// The column that the bounds are held against, with its form where that can't be read off. It needn't be in the result.
+    /// The column that the bounds are held against, such as `accepted_at`, with its form where that can't be read off. It needn't be in the result.
     pub accepted_at: Column,
     /// How far that time may be from the ledger's `accepted_at`: whole seconds, at most 10m. 0s where it is the same value.
     #[serde(default = "five_seconds")]
@@ -103,11 +103,11 @@ pub struct AcceptedSql {
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct AcceptedQuery {
-    /// The SQL, with its named parameters.
+    /// The SQL, with its named parameters, such as `select route, count(*) as n from notifications where accepted_at >= :from_ts and accepted_at < :until_ts group by route`.
     pub sql: String,
-    /// Which column of the result is what.
+    /// Which column of the result is what, such as `{ route: route, count: n }`.
     pub columns: AcceptedColumns,
-    /// From the values of the `route` column to the configured routes; a value that isn't here is `other`. `*` takes all the rest.
+    /// From the values of the `route` column to the configured routes, such as `receipts: webhook/receipts`; a value that isn't here is `other`. `*` takes all the rest.
     pub routes: BTreeMap<String, String>,
 }
 
@@ -118,7 +118,7 @@ pub struct AcceptedColumns {
     /// The word for the route.
     #[serde(default)]
     pub route: Option<Column>,
-    /// How many there are.
+    /// How many there are, such as `n`.
     pub count: Column,
 }
 
