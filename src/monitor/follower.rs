@@ -18,11 +18,7 @@ use crate::{
 };
 use chrono::{DateTime, Utc};
 use futures_util::future::join_all;
-use std::{
-    collections::BTreeMap,
-    sync::Arc,
-    time::{Duration, Instant},
-};
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
 use tokio_util::sync::CancellationToken;
 
 /// Canaries looked at in one pass, at the most.
@@ -81,10 +77,7 @@ pub async fn pass(shared: &Shared, now: DateTime<Utc>) -> Result<usize, StoreErr
         decisions.push(decide(stored, observed, now));
     }
     crash::point("decided_not_written");
-    let began = Instant::now();
-    let written = shared.store.decide(&decisions).await;
-    shared.pressure.took(began.elapsed());
-    let written = written?;
+    let written = shared.store.decide(&decisions).await?;
     crash::point("decision_written");
     for ((stored, decision), written) in due.iter().zip(&decisions).zip(written) {
         if written {

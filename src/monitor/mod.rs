@@ -20,7 +20,6 @@ pub mod ledger_watch;
 pub mod loops;
 pub mod planner;
 pub mod presence;
-pub mod pressure;
 pub mod progress;
 pub mod prover;
 pub mod publisher;

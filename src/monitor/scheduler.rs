@@ -131,7 +131,7 @@ impl Scheduler {
         self.mind_the_clock(&active, now);
         self.follow(shared, &active, now).await?;
         // What can't be served waits on the agenda. When there is room again it is still fresh, or missed, and counted.
-        if !submissions.has_room() || shared.pressure.is_high() {
+        if !submissions.has_room() {
             return Ok(());
         }
         let mut wishes = self.due(shared, &active, now);

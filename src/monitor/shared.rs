@@ -7,7 +7,6 @@ use super::{
     flow::FlowReport,
     loops::Loops,
     presence::Presence,
-    pressure::Pressure,
     snapshot::{Configuration, Observer, SnapshotCell},
 };
 use crate::{
@@ -50,8 +49,6 @@ pub struct Shared {
     pub configuration: ArcSwap<Configuration>,
     /// Since when this process could take arrivals without a break.
     pub presence: Presence,
-    /// Whether the store is too busy for new plans.
-    pub pressure: Pressure,
     /// Wakes the follower: something arrived, or a submission ended.
     pub follow: Notify,
     evidence: Mutex<Book>,
@@ -97,7 +94,6 @@ impl Shared {
             store_up: AtomicBool::new(false),
             configuration: ArcSwap::from_pointee(configuration),
             presence: Presence::new(Utc::now()),
-            pressure: Pressure::default(),
             follow: Notify::new(),
             evidence: Mutex::default(),
             observers: Mutex::default(),
