@@ -135,28 +135,16 @@ impl LookupLayout {
         notes: &mut Notes,
     ) -> Result<Draft, Misfit> {
         let text = |field: Field| identifier(&row[field.0], self.wanted.name(field));
+        let has_attempts = self.attempt_status.is_some();
+        let own =
+            |field: Field| words.own_status(&row[field.0], self.wanted.name(field), has_attempts, notes);
+        let status = self.status.map(own).transpose()?.flatten();
         Ok(Draft {
             key: self.key.map(text).transpose()?.flatten().map(IdempotencyKey::from_text),
             accepted_at: self.time(self.accepted_at, row, now, notes)?,
-            status: self.own_status(row, words, notes)?,
+            status,
             attempts: BTreeMap::new(),
         })
-    }
-
-    /// What the notification's own status means; nothing where NULL leaves it to the attempts. Without attempts NULL that isn't in the
-    /// table means that nothing was tried.
-    fn own_status(&self, row: &[Cell], words: &Words, notes: &mut Notes) -> Result<Option<Meaning>, Misfit> {
-        let Some(field) = self.status else { return Ok(None) };
-        if row[field.0] != Cell::Null {
-            return self.word(field, row, words, notes).map(Some);
-        }
-        if self.attempt_status.is_some() {
-            return Ok(None);
-        }
-        Ok(Some(match words.look_up(&Cell::Null, self.wanted.name(field))? {
-            Word::Mapped(meaning) => meaning,
-            Word::Unmapped(_) => Meaning::Pending,
-        }))
     }
 
     fn attempt(

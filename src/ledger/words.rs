@@ -1,6 +1,9 @@
 //! What the ledger's own words mean, by the status table of the configuration.
 
-use super::cell::{Cell, Misfit};
+use super::{
+    cell::{Cell, Misfit},
+    notes::Notes,
+};
 use crate::{
     config::ledger::Meaning,
     domain::{
@@ -119,14 +122,32 @@ pub fn standing(meaning: Meaning) -> Standing {
     }
 }
 
-/// Where a notification's own status leaves it; nothing where it says nothing that is known, and the attempts are asked instead.
-/// Where there are no attempts to ask, nothing known is `unknown`, and NULL that isn't in the table means that nothing was tried. Where there
-/// are, NULL never says anything, even if the table has it: there it is what an attempt under way has, and would outweigh what became of all others.
-pub fn own_standing(cell: &Cell, word: &Word, has_attempts: bool) -> Option<Standing> {
-    match word {
-        _ if has_attempts && *cell == Cell::Null => None,
-        Word::Mapped(Meaning::Unknown) | Word::Unmapped(_) if has_attempts => None,
-        Word::Unmapped(_) if *cell == Cell::Null => Some(Standing::Pending(Tried::Never)),
-        word => Some(standing(word.meaning())),
+impl Words {
+    /// What a notification's own status means; nothing where it says nothing that is known, and the attempts are asked instead. A word that
+    /// isn't in the table is noted; NULL is none.
+    ///
+    /// Where there are no attempts to ask, nothing known is `unknown`, and NULL that isn't in the table means that nothing was tried. Where there
+    /// are, NULL never says anything, even if the table has it: there it is what an attempt under way has, and would outweigh what became of all others.
+    ///
+    /// # Errors
+    /// When the value can't be a status.
+    pub fn own_status(
+        &self,
+        cell: &Cell,
+        column: &str,
+        has_attempts: bool,
+        notes: &mut Notes,
+    ) -> Result<Option<Meaning>, Misfit> {
+        let is_null = *cell == Cell::Null;
+        Ok(match self.look_up(cell, column)? {
+            _ if has_attempts && is_null => None,
+            Word::Mapped(Meaning::Unknown) if has_attempts => None,
+            Word::Mapped(meaning) => Some(meaning),
+            Word::Unmapped(_) if is_null => Some(Meaning::Pending),
+            Word::Unmapped(text) => {
+                notes.unmapped(text);
+                (!has_attempts).then_some(Meaning::Unknown)
+            }
+        })
     }
 }

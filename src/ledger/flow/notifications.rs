@@ -13,7 +13,7 @@ use crate::{
         notes::Notes,
         time::{Form, Horizon, Reading, due, read},
         wanted::{Field, TimeField, Wanted},
-        words::{Word, own_standing},
+        words::standing,
     },
 };
 
@@ -71,14 +71,9 @@ impl NotificationsLayout {
         notes: &mut Notes,
     ) -> Result<Option<Standing>, Misfit> {
         let Some(field) = self.status else { return Ok(None) };
-        let cell = &cells[field.0];
-        let word = context.words.look_up(cell, context.prepared.wanted.name(field))?;
-        let own = own_standing(cell, &word, self.has_attempts);
-        match word {
-            Word::Unmapped(text) if *cell != Cell::Null => notes.unmapped(text),
-            _ => {}
-        }
-        Ok(own)
+        let name = context.prepared.wanted.name(field);
+        let own = context.words.own_status(&cells[field.0], name, self.has_attempts, notes)?;
+        Ok(own.map(standing))
     }
 }
 

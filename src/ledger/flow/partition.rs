@@ -2,14 +2,14 @@
 
 use super::routes::{RouteField, Routes};
 use crate::{
-    config::ledger::PartitionQuery,
+    config::ledger::{Meaning, PartitionQuery},
     domain::flow::rows::{RouteNo, Standing},
     ledger::{
         binds::{Prepared, Rows},
         cell::{Cell, Misfit, count},
         notes::Notes,
         wanted::{Field, Wanted},
-        words::{Word, Words, own_standing},
+        words::{Words, standing},
     },
 };
 use chrono::{DateTime, Utc};
@@ -66,14 +66,9 @@ impl Rows for PartitionRows<'_> {
     fn row(&mut self, cells: &[Cell]) -> Result<(), Misfit> {
         let (layout, wanted) = (self.layout, &self.prepared.wanted);
         let cell = &cells[layout.status.0];
-        let word = self.words.look_up(cell, wanted.name(layout.status))?;
+        let own = self.words.own_status(cell, wanted.name(layout.status), false, &mut self.notes)?;
         // A row of the partition stands somewhere: where its status says nothing that is known, that is `unknown`.
-        let Some(standing) = own_standing(cell, &word, false) else { return Ok(()) };
-        if let Word::Unmapped(text) = word
-            && *cell != Cell::Null
-        {
-            self.notes.unmapped(text);
-        }
+        let standing = standing(own.unwrap_or(Meaning::Unknown));
         let count = count(&cells[layout.count.0], wanted.name(layout.count))?;
         let sum = self.counts.entry(layout.route.read(cells)).or_default().entry(standing).or_default();
         *sum = sum.saturating_add(count);

@@ -14,7 +14,7 @@ use crate::{
         cell::{Cell, Misfit, identifier},
         flow::ledger_id,
         notes::Notes,
-        words::{Word, Words, outcome, own_standing, standing},
+        words::{Words, outcome, standing},
     },
 };
 use chrono::{DateTime, Utc};
@@ -48,11 +48,9 @@ impl<'a> HistoryRows<'a> {
         let of_destination = destination.map_or(0, |text| digest(LedgerId::Text(text.into()), None));
         let (Some(id), Some(status)) = (layout.attempt_id, layout.attempt_status) else {
             let Some(status) = layout.status else { return Ok(None) };
-            let word = self.words.look_up(&cells[status.0], name(status))?;
-            let own = own_standing(&cells[status.0], &word, false);
-            self.note(word, &cells[status.0]);
+            let own = self.words.own_status(&cells[status.0], name(status), false, &mut self.notes)?;
             // What nobody has tried yet is no attempt.
-            let leaves = own.filter(|standing| standing.outcome().is_some());
+            let leaves = own.map(standing).filter(|standing| standing.outcome().is_some());
             let seen = Seen { destination: of_destination, at: None, leaves };
             return Ok(Some((digest(LedgerId::Text("".into()), destination), seen)));
         };
@@ -62,14 +60,6 @@ impl<'a> HistoryRows<'a> {
         let at = layout.time(layout.attempt_at, cells, self.now, &mut self.notes)?;
         let leaves = outcome(meaning).map(|_| standing(meaning));
         Ok(Some((digest(attempt, destination), Seen { destination: of_destination, at, leaves })))
-    }
-
-    fn note(&mut self, word: Word, cell: &Cell) {
-        if let Word::Unmapped(text) = word
-            && *cell != Cell::Null
-        {
-            self.notes.unmapped(text);
-        }
     }
 }
 

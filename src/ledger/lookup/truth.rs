@@ -10,7 +10,7 @@ use crate::{
         notes::Notes,
         time::{Horizon, Reading, due, read},
         wanted::{Field, TimeField},
-        words::{Word, Words, outcome, own_standing, standing},
+        words::{Words, outcome, standing},
     },
 };
 use chrono::{DateTime, Utc};
@@ -78,19 +78,12 @@ impl<'a> TruthRows<'a> {
         let own = match layout.status {
             None => None,
             Some(field) => {
-                let cell = &cells[field.0];
-                let word = self.words.look_up(cell, self.prepared.wanted.name(field))?;
-                let own = own_standing(cell, &word, self.has_attempts);
-                if let Word::Unmapped(text) = word
-                    && *cell != Cell::Null
-                {
-                    self.notes.unmapped(text);
-                }
-                own
+                let name = self.prepared.wanted.name(field);
+                self.words.own_status(&cells[field.0], name, self.has_attempts, &mut self.notes)?
             }
         };
         let route = layout.route.map(|_| self.route.read(cells));
-        Ok(Truth { route, due: due(accepted_at, not_before), own, attempts: Vec::new() })
+        Ok(Truth { route, due: due(accepted_at, not_before), own: own.map(standing), attempts: Vec::new() })
     }
 
     fn attempt(&mut self, unit: &UnitId, cells: &[Cell]) -> Result<Option<AttemptRow>, Misfit> {
