@@ -115,9 +115,9 @@ pub(super) fn attempt(path: &Path, location: Option<&str>, env: Environment<'_>)
     let config = resolve(path, location, env, &mut report, &mut files);
     let (faults, warnings, places) = report.into_parts();
     let result = match config {
-        Some(config) if faults.is_empty() => {
+        Some((config, hash)) if faults.is_empty() => {
             let warnings = Faults::new(warnings).into_vec();
-            Ok(Loaded { hash: ConfigHash::of(&config), config, warnings, places })
+            Ok(Loaded { hash, config, warnings, places })
         }
         _ => Err(Faults::new(faults)),
     };
@@ -130,7 +130,7 @@ fn resolve(
     env: Environment<'_>,
     report: &mut Report,
     files: &mut BTreeMap<PathBuf, FileDigest>,
-) -> Option<Config> {
+) -> Option<(Config, ConfigHash)> {
     let content = read(path);
     files.insert(path.to_path_buf(), digest(&content));
     let text = text(content, report)?;
@@ -173,8 +173,10 @@ fn resolve(
     }
     match serde_json::from_value::<Config>(whole) {
         Ok(mut config) => {
+            // Of the paths as they are written: the same file has the same hash wherever it lies.
+            let hash = ConfigHash::of(&config);
             paths_mut(&mut config).into_iter().for_each(|path| *path = folder.join(&path));
-            Some(config)
+            Some((config, hash))
         }
         Err(_) => {
             report.fault(&At::root(), "this configuration can't be used", "see docs/configuration.md");

@@ -106,3 +106,12 @@ fn a_location_from_outside_wins_and_is_judged() {
     assert_eq!(there.hash, of("here").unwrap().hash, "rules are the same for all locations");
     assert!(of("elsewhere").unwrap_err().to_string().contains("not in `locations`"));
 }
+
+/// Rules that were made from the file elsewhere carry the hash that the monitor has.
+#[test]
+fn the_same_file_has_the_same_hash_wherever_it_lies() {
+    let load = || super::load_text(&base()).unwrap_or_else(|faults| panic!("{faults}"));
+    let (here, there) = (load(), load());
+    assert_ne!(here.config.store, there.config.store, "its paths count from its folder");
+    assert_eq!(here.hash, there.hash);
+}
