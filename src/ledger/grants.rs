@@ -6,9 +6,11 @@ mod postgres;
 use super::{
     LedgerAdapter, LedgerError,
     adapter::Database,
-    binds::Prepared,
+    binds::{Binds, Prepared},
+    elsewhere::CountQuery,
     sql::names::{Names, TableName, Uses},
 };
+use chrono::{TimeDelta, Utc};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The statements that give the rights, and what is to be known of them.
@@ -59,13 +61,40 @@ struct Relation {
 /// What is asked of a relation, over all queries.
 type Wanted<'a> = BTreeMap<(String, String), (&'a Relation, BTreeSet<String>)>;
 
-impl LedgerAdapter {
-    /// The least rights that this role needs. They are read off the queries and the catalog; nothing is granted.
-    ///
-    /// # Errors
-    /// When the database can't be asked, or does not have what a query names.
-    pub async fn grants(&self, role: &str) -> Result<Grants, LedgerError> {
-        match &self.database {
+/// Whose queries they are.
+#[derive(Clone, Copy)]
+enum Whose<'a> {
+    /// Those of the ledger.
+    Ledger(&'a LedgerAdapter),
+    /// The count of the accepted in another database.
+    Elsewhere(&'a CountQuery),
+}
+
+impl<'a> Whose<'a> {
+    /// The queries with the names in them.
+    fn named(self) -> Vec<(&'static str, Names)> {
+        let queries = match self {
+            Self::Ledger(adapter) => adapter.queries(),
+            Self::Elsewhere(query) => vec![query.prepared()],
+        };
+        queries.into_iter().map(|prepared| (prepared.name, Names::of(&prepared.query))).collect()
+    }
+
+    /// Each query with values that it can be tried with.
+    async fn trials(self) -> Vec<(&'a Prepared, Binds)> {
+        match self {
+            Self::Ledger(adapter) => adapter.trials().await,
+            Self::Elsewhere(query) => {
+                let now = Utc::now();
+                let binds = query.binds(now - TimeDelta::hours(2), now - TimeDelta::hours(1));
+                // In the hour that a clock change repeats, NULLs are tried.
+                vec![(query.prepared(), binds.unwrap_or_default())]
+            }
+        }
+    }
+
+    async fn grants(self, database: &Database, role: &str) -> Result<Grants, LedgerError> {
+        match database {
             Database::Postgres(postgres) => postgres::grants(self, postgres, role).await,
             Database::Mysql(mysql) => mysql::grants(self, mysql, role).await,
             Database::Sqlite(sqlite) => {
@@ -78,23 +107,49 @@ impl LedgerAdapter {
             }
         }
     }
+}
+
+impl LedgerAdapter {
+    /// The least rights that this role needs. They are read off the queries and the catalog; nothing is granted.
+    ///
+    /// # Errors
+    /// When the database can't be asked, or does not have what a query names.
+    pub async fn grants(&self, role: &str) -> Result<Grants, LedgerError> {
+        let mut grants = Whose::Ledger(self).grants(&self.database, role).await?;
+        if self.elsewhere().is_some() {
+            let note = "`accepted_elsewhere` reads a database of its own: what is needed there is printed with --elsewhere";
+            grants.notes.push(Note::known(note));
+        }
+        Ok(grants)
+    }
+
+    /// The same for the database in which the accepted are counted, where there is one.
+    ///
+    /// # Errors
+    /// As for the ledger.
+    pub async fn grants_elsewhere(&self, role: &str) -> Result<Option<Grants>, LedgerError> {
+        match self.elsewhere() {
+            Some((database, query)) => Whose::Elsewhere(query).grants(database, role).await.map(Some),
+            None => Ok(None),
+        }
+    }
+
+    fn elsewhere(&self) -> Option<(&Database, &CountQuery)> {
+        self.flow.as_ref()?.elsewhere.as_ref()?.database()
+    }
 
     /// The queries that are configured.
-    pub(super) fn queries(&self) -> Vec<&Prepared> {
+    fn queries(&self) -> Vec<&Prepared> {
         let mut queries = vec![&self.lookup.0];
         queries.extend(self.pending.iter().map(|(prepared, _)| prepared));
         if let Some(flow) = &self.flow {
             queries.push(&flow.notifications.prepared);
             queries.extend(flow.attempts.iter().map(|stream| &stream.prepared));
             queries.extend(flow.partition.iter().map(|(prepared, _)| prepared));
+            queries.extend(flow.accepted.iter().map(CountQuery::prepared));
         }
         queries
     }
-}
-
-/// The queries with the names in them.
-fn named(adapter: &LedgerAdapter) -> Vec<(&'static str, Names)> {
-    adapter.queries().into_iter().map(|prepared| (prepared.name, Names::of(&prepared.query))).collect()
 }
 
 /// Every table that is named.

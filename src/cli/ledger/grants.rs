@@ -5,7 +5,7 @@ use crate::cli::{ConfigFile, Outcome, WrongUsage, out::tell, wiring};
 use crate::{
     config::{
         Config,
-        ledger::{Ledger, LedgerDatabase},
+        ledger::{AcceptedSource, Ledger, LedgerDatabase},
         scalar::Secret,
     },
     ledger::grants::Grants,
@@ -26,6 +26,9 @@ pub struct GrantsArgs {
     /// Ask the database by this URL instead of the ledger's own: that of a role that may read the tables already
     #[arg(long, value_name = "URL", env = "DELIVERY_CANARY_OWNER_URL", hide_env_values = true)]
     database: Option<String>,
+    /// The rights in the database in which `accepted_elsewhere` counts, instead of those in the ledger's own; `--database` is then a way to that one
+    #[arg(long)]
+    elsewhere: bool,
     #[command(flatten)]
     config: ConfigFile,
 }
@@ -34,12 +37,19 @@ pub struct GrantsArgs {
 pub async fn run(args: GrantsArgs) -> Result<Outcome> {
     let loaded = wiring::load(&(&args.config).into())?;
     let (name, ledger) = only(&loaded.config, args.ledger.as_deref())?;
-    let role = match (args.role, user(&ledger.database)) {
+    let mut ledger = ledger.clone();
+    let Some(database) = database_of(&mut ledger, args.elsewhere) else {
+        let reason = format!(
+            "`--elsewhere` is for a ledger whose `accepted_elsewhere` counts in a database, by `sql`, and that of `{name}` does not"
+        );
+        return Err(WrongUsage(reason).into());
+    };
+    let role = match (args.role, user(database)) {
         (Some(role), _) if role.trim().is_empty() => {
             return Err(WrongUsage("`--role` is empty: write whom the rights are for".into()).into());
         }
         (Some(role), _) | (None, Some(role)) => role,
-        (None, None) if matches!(ledger.database, LedgerDatabase::Sqlite(_)) => String::new(),
+        (None, None) if matches!(database, LedgerDatabase::Sqlite(_)) => String::new(),
         (None, None) => {
             return Err(WrongUsage(format!(
                 "the URL of the ledger `{name}` names no user: say by --role whom the rights are for"
@@ -47,14 +57,33 @@ pub async fn run(args: GrantsArgs) -> Result<Outcome> {
             .into());
         }
     };
-    let ledger = match args.database {
-        Some(url) => by(ledger, &url)?,
-        None => ledger.clone(),
+    if let Some(url) = args.database {
+        reach(database, &url)?;
+    }
+    let adapter = opened(name, &ledger)?;
+    let (what, grants) = if args.elsewhere {
+        // It was just found to have one.
+        (
+            format!("`accepted_elsewhere` of the ledger `{name}`"),
+            adapter.grants_elsewhere(&role).await?.unwrap_or_default(),
+        )
+    } else {
+        (format!("the ledger `{name}`"), adapter.grants(&role).await?)
     };
-    let grants = opened(name, &ledger)?.grants(&role).await?;
-    tell!("{}", text(name, &grants));
+    tell!("{}", text(&what, &grants));
     let is_open = grants.notes.iter().any(|note| note.is_open);
     Ok(if is_open { Outcome::Undecided } else { Outcome::Done })
+}
+
+/// The database that the rights are in; nothing where the accepted are counted elsewhere by no database.
+fn database_of(ledger: &mut Ledger, is_elsewhere: bool) -> Option<&mut LedgerDatabase> {
+    if !is_elsewhere {
+        return Some(&mut ledger.database);
+    }
+    match &mut ledger.accepted_elsewhere.as_mut()?.source {
+        AcceptedSource::Sql(sql) => Some(&mut sql.database),
+        AcceptedSource::PrometheusText(_) | AcceptedSource::Promql(_) => None,
+    }
 }
 
 /// The ledger that was asked for, or the only one: the statements are for one database.
@@ -100,18 +129,17 @@ fn user(database: &LedgerDatabase) -> Option<String> {
     plain.or_else(of_query)
 }
 
-/// The ledger, reached by another URL.
-fn by(ledger: &Ledger, url: &str) -> Result<Ledger> {
-    let mut ledger = ledger.clone();
+/// Reaches a database by another URL.
+fn reach(database: &mut LedgerDatabase, url: &str) -> Result<()> {
     let is_for = |schemes: &[&str]| schemes.iter().any(|scheme| url.starts_with(scheme));
-    let wanted = match &mut ledger.database {
+    let wanted = match database {
         LedgerDatabase::Postgres(postgres) if is_for(&["postgres://", "postgresql://"]) => {
             postgres.url = Secret::new(url);
-            return Ok(ledger);
+            return Ok(());
         }
         LedgerDatabase::Mysql(mysql) if is_for(&["mysql://", "mariadb://"]) => {
             mysql.url = Secret::new(url);
-            return Ok(ledger);
+            return Ok(());
         }
         LedgerDatabase::Postgres(_) => "write `postgres://user:password@host/database`",
         LedgerDatabase::Mysql(_) => "write `mysql://user:password@host/database`",
@@ -123,15 +151,15 @@ fn by(ledger: &Ledger, url: &str) -> Result<Ledger> {
 }
 
 /// The statements with what is to be known of them, as a script.
-fn text(ledger: &str, grants: &Grants) -> String {
+fn text(what: &str, grants: &Grants) -> String {
     let mut out = String::new();
     // Writing to a String can't fail.
     if grants.statements.is_empty() {
-        let _ = writeln!(out, "-- Nothing is to be granted for the ledger `{ledger}`.");
+        let _ = writeln!(out, "-- Nothing is to be granted for {what}.");
     } else {
         let _ = writeln!(
             out,
-            "-- The least that {} needs in the database {} to read the ledger `{ledger}`. For the owner of the tables to run; it can be run\n\
+            "-- The least that {} needs in the database {} to read {what}. For the owner of the tables to run; it can be run\n\
              -- again. It takes nothing away: what the role may do beyond this, `delivery-canary ledger check` tells.",
             grants.role, grants.database
         );

@@ -116,6 +116,14 @@ impl Elsewhere {
         }
     }
 
+    /// The other database with what is asked of it, where it is one.
+    pub(super) const fn database(&self) -> Option<(&Database, &CountQuery)> {
+        match &self.source {
+            Source::Sql(other) => Some((&other.database, &other.query)),
+            Source::Text(_) | Source::Promql(_) => None,
+        }
+    }
+
     /// Counts what was accepted at or after `from` and before `until`. Rows from `closed` on may still come. A route of which nothing can be said is not
     /// in it.
     ///

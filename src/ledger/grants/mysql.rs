@@ -1,8 +1,8 @@
 //! MySQL's and MariaDB's part of the grants.
 
-use super::{Grants, Note, Relation, functions, named, tables, wanted};
+use super::{Grants, Note, Relation, Whose, functions, tables, wanted};
 use crate::ledger::{
-    LedgerAdapter, LedgerError, binds::Bind, mysql::MysqlReader, position::Value, sql::names::TableName,
+    LedgerError, binds::Bind, mysql::MysqlReader, position::Value, sql::names::TableName,
 };
 use sqlx::{Row, mysql::MySqlRow};
 use std::collections::BTreeMap;
@@ -23,10 +23,10 @@ const FUNCTIONS: &str = "
       from information_schema.routines where routine_type = 'FUNCTION' and routine_schema = database() limit 10000";
 
 /// The rights that this account needs: `name`, or `name@host`.
-pub async fn grants(adapter: &LedgerAdapter, mysql: &MysqlReader, role: &str) -> Result<Grants, LedgerError> {
+pub async fn grants(whose: Whose<'_>, mysql: &MysqlReader, role: &str) -> Result<Grants, LedgerError> {
     let (name, host) = role.rsplit_once('@').unwrap_or((role, "%"));
     let role = format!("{}@{}", text(name), text(host));
-    let queries = named(adapter);
+    let queries = whose.named();
     let mut relations = BTreeMap::new();
     for table in tables(&queries) {
         if let Some(relation) = relation(mysql, &table).await? {

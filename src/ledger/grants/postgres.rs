@@ -1,8 +1,8 @@
 //! PostgreSQL's part of the grants.
 
-use super::{Grants, Note, Relation, functions, named, tables, wanted};
+use super::{Grants, Note, Relation, Whose, functions, tables, wanted};
 use crate::ledger::{
-    LedgerAdapter, LedgerError,
+    LedgerError,
     binds::{Bind, Binds, Prepared},
     postgres::PostgresReader,
     sql::names::TableName,
@@ -52,12 +52,8 @@ const PLACE: &str = "
            array(select quote_ident(name) from unnest($2::text[]) with ordinality as q (name, place) order by place) as quoted";
 
 /// The rights that this role needs.
-pub async fn grants(
-    adapter: &LedgerAdapter,
-    postgres: &PostgresReader,
-    role: &str,
-) -> Result<Grants, LedgerError> {
-    let queries = named(adapter);
+pub async fn grants(whose: Whose<'_>, postgres: &PostgresReader, role: &str) -> Result<Grants, LedgerError> {
+    let queries = whose.named();
     let (relations, mut notes) = relations(postgres, &tables(&queries)).await?;
     let (wanted, more) = wanted(&queries, &relations)?;
     notes.extend(more);
@@ -112,7 +108,7 @@ pub async fn grants(
     }
     let known: Vec<&(String, String)> = wanted.keys().collect();
     if !wanted.values().any(|(relation, _)| relation.is_view) {
-        notes.extend(unnamed(adapter, postgres, &known).await?);
+        notes.extend(unnamed(whose, postgres, &known).await?);
     }
     Ok(Grants { database: place.database, role: place.role, statements, notes: notes.into_iter().collect() })
 }
@@ -206,12 +202,12 @@ async fn relations(
 
 /// Looks at the plans: a table in them that no query names is behind something that the text does not show.
 async fn unnamed(
-    adapter: &LedgerAdapter,
+    whose: Whose<'_>,
     postgres: &PostgresReader,
     known: &[&(String, String)],
 ) -> Result<Vec<Note>, LedgerError> {
     let mut read = BTreeSet::new();
-    for (prepared, binds) in adapter.trials().await {
+    for (prepared, binds) in whose.trials().await {
         match plan(postgres, prepared, &binds).await {
             Ok(plan) => relations_of(&plan, &mut read),
             Err(LedgerError::Denied { .. }) => {
