@@ -74,6 +74,8 @@ pub(super) struct Scan {
     table: String,
     /// Whether it is large enough to hurt.
     is_large: bool,
+    /// Whether it has partitions, where that makes a difference to what helps.
+    is_partitioned: bool,
 }
 
 impl LedgerAdapter {
@@ -296,14 +298,12 @@ fn failure_hint(error: &LedgerError) -> &'static str {
 
 fn hint_of_a_scan(prepared: &Prepared) -> &'static str {
     let query = &prepared.query;
-    match (query.binds(Parameter::AfterTs), query.dialect) {
-        (true, Dialect::Mysql) => {
+    match (query.binds(Parameter::AfterId), query.dialect) {
+        (true, Dialect::Mysql) if query.binds(Parameter::AfterTs) => {
             "an index on the cursor's columns; and compare them as `made_at >= :after_ts and (made_at > :after_ts or id > :after_id)`, \
              since rows that are compared as one use no index here"
         }
-        (true, Dialect::Postgres | Dialect::Sqlite) => {
-            "an index on just the cursor's columns, in their order, see docs/ledger.md#indexes"
-        }
+        (true, _) => "an index on just the cursor's columns, in their order, see docs/ledger.md#indexes",
         (false, Dialect::Mysql) => {
             "an index on what it searches by; and compare ids as they are, as in `id in (:ids)`, in no function"
         }
@@ -313,6 +313,10 @@ fn hint_of_a_scan(prepared: &Prepared) -> &'static str {
         (false, Dialect::Sqlite) => "an index on what it searches by, see docs/ledger.md#indexes",
     }
 }
+
+/// `concurrently` is refused on a table with partitions.
+const OF_PARTITIONS: &str = ". It has partitions: `create index … on only` the table, `create index concurrently` on each partition, and `alter \
+                             index … attach partition` each of these; the whole index is there with the last one";
 
 fn plan(prepared: &Prepared, scans: Result<Vec<Scan>, LedgerError>) -> Finding {
     let name = format!("{} plan", prepared.name);
@@ -327,7 +331,11 @@ fn plan(prepared: &Prepared, scans: Result<Vec<Scan>, LedgerError>) -> Finding {
     let (large, small): (Vec<&Scan>, Vec<&Scan>) = scans.iter().partition(|scan| scan.is_large);
     if !large.is_empty() {
         let detail = format!("it reads all of {}", text(&large));
-        return Finding::new(name, Level::Warn, detail, hint_of_a_scan(prepared));
+        let mut hint = hint_of_a_scan(prepared).to_owned();
+        if large.iter().any(|scan| scan.is_partitioned) {
+            hint += OF_PARTITIONS;
+        }
+        return Finding::new(name, Level::Warn, detail, &hint);
     }
     match small.as_slice() {
         [] => Finding::ok(name, "by indexes"),

@@ -6,6 +6,7 @@ mod catalog;
 mod facts;
 mod indexes;
 mod meaning;
+mod partitions;
 mod queries;
 mod roles;
 mod routes;

@@ -7,12 +7,13 @@ use crate::{
 };
 use serde_json::Value;
 
-fn json(text: &str) -> Value {
+/// An answer as JSON.
+pub fn json(text: &str) -> Value {
     serde_json::from_str(text).unwrap_or_else(|error| panic!("{error}: {text}"))
 }
 
 /// The finding of this name.
-fn found<'a>(answer: &'a Value, name: &str) -> &'a Value {
+pub fn found<'a>(answer: &'a Value, name: &str) -> &'a Value {
     let checks = answer["ledgers"][0]["checks"].as_array().expect("there are checks");
     checks
         .iter()

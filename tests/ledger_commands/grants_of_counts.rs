@@ -29,11 +29,13 @@ async fn a_role_with_what_is_printed_can_take_both_counts_and_no_more() {
     let gateway = Database { url: server.fresh_database().await };
     database.execute("create table intake (id bigint primary key, route text, accepted_at timestamptz, recipient text)").await;
     gateway.execute("create table requests (id bigint primary key, kind text, status integer, at timestamptz, body text)").await;
-    let (ledger, counts) = (server.role("smallest", &database.url).await, server.role("counter", &gateway.url).await);
+    let (ledger, counts) =
+        (server.role("smallest", &database.url).await, server.role("counter", &gateway.url).await);
     let folder = tempfile::tempdir().expect("a temporary folder");
     let shape = std::fs::read_to_string("config/shapes/append_only.yaml").expect("the shape is there");
     let file = folder.path().join("canary.yaml");
-    let text = shape.replace("    # A call takes 45 seconds", &format!("{COUNTS}    # A call takes 45 seconds"));
+    let text =
+        shape.replace("    # A call takes 45 seconds", &format!("{COUNTS}    # A call takes 45 seconds"));
     assert_ne!(text, shape);
     std::fs::write(&file, text).expect("the file is written");
     let file = file.to_str().expect("a path that is text");
@@ -45,7 +47,10 @@ async fn a_role_with_what_is_printed_can_take_both_counts_and_no_more() {
     assert!(script.contains("printed with --elsewhere") && !script.contains("requests"), "{script}");
     let other = printed(&["--elsewhere", "--database", &gateway.url]).ended(0);
     assert!(other.contains("grant select (kind, status, at) on public.requests to counter;"), "{other}");
-    assert!(other.contains("to read `accepted_elsewhere` of the ledger `service`") && !other.contains("intake"), "{other}");
+    assert!(
+        other.contains("to read `accepted_elsewhere` of the ledger `service`") && !other.contains("intake"),
+        "{other}"
+    );
     database.execute(&script).await;
     gateway.execute(&other).await;
 
@@ -53,7 +58,8 @@ async fn a_role_with_what_is_printed_can_take_both_counts_and_no_more() {
     for name in ["in_ledger query", "accepted_elsewhere", "rights"] {
         assert_eq!(found(&answer, name)["status"], "ok", "{name}: {answer:#}");
     }
-    let plain = run(&["ledger", "grants", "--elsewhere", "--config", "config/shapes/append_only.yaml"], &variables);
+    let plain =
+        run(&["ledger", "grants", "--elsewhere", "--config", "config/shapes/append_only.yaml"], &variables);
     assert_eq!(plain.code, 2, "{}", plain.err);
     assert!(plain.err.contains("accepted_elsewhere"), "{}", plain.err);
 }

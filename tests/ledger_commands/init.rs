@@ -15,7 +15,7 @@ use delivery_canary::{
 use std::path::Path;
 
 /// What is proposed for a database, by a reader of the routes of this channel `webhook`, and the configuration with it in.
-async fn proposed(
+pub async fn proposed(
     folder: &Path,
     database: &str,
     monitor: &str,

@@ -129,7 +129,7 @@ pub async fn scans(
     let scan = |(table, rows): (String, u64)| {
         let is_large = rows >= LARGE || further.get(&table).is_some_and(|rows| *rows >= LARGE);
         let table = if rows >= LARGE { format!("{table} (about {rows} rows)") } else { table };
-        Scan { table, is_large }
+        Scan { table, is_large, is_partitioned: false }
     };
     Ok(whole.into_iter().map(scan).collect())
 }

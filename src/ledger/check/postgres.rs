@@ -34,10 +34,11 @@ const RIGHTS: &str = "
            from pg_namespace where nspname !~ '^pg_' and has_schema_privilege(oid, 'CREATE') order by 1 limit 4)
     ) as writable order by place, what";
 
-/// The tables that are read, by their names or those of the tables that they are partitions of, with the rows that each has by the
+/// The tables that are read, by their names, and those of the tables that they are partitions of, with the rows that each has by the
 /// database's own estimate. What is read by a partial index is left out: its condition is that of the index.
 const TABLES: &str = "
-    select w.place, coalesce(pg_partition_root(c.oid), c.oid)::regclass::text as name, greatest(c.reltuples, 0)::float8 as n
+    select w.place, coalesce(pg_partition_root(c.oid), c.oid)::regclass::text as name, greatest(c.reltuples, 0)::float8 as n,
+           case when c.relispartition then c.oid::regclass::text end as part
       from unnest($1::text[], $2::text[], $3::text[]) with ordinality as w (schema_name, table_name, index_name, place)
       join pg_namespace s on s.nspname = w.schema_name
       join pg_class c on c.relnamespace = s.oid and c.relname = w.table_name
@@ -95,27 +96,64 @@ pub async fn scans(
     let list =
         |of: fn(&WholeRead) -> &str| Bind::List(reads.iter().map(|read| of(read).to_owned()).collect());
     let names = [list(|read| &read.schema), list(|read| &read.table), list(|read| &read.index)];
-    let mut tables: BTreeMap<String, (f64, BTreeSet<&str>)> = BTreeMap::new();
+    let mut tables: BTreeMap<String, Whole<'_>> = BTreeMap::new();
     for row in postgres.fetch("plan", TABLES.into(), names.into()).await? {
         let place = row.try_get::<i64, _>("place").ok().and_then(|place| usize::try_from(place).ok());
         let read = place.and_then(|place| reads.get(place.checked_sub(1)?));
         let name = row.try_get::<String, _>("name").ok();
         if let Some((read, name)) = read.zip(name) {
-            let (number, conditions) = tables.entry(name).or_default();
-            *number += row.try_get::<f64, _>("n").unwrap_or(0.0);
-            conditions.insert(&read.condition);
+            let whole = tables.entry(name).or_default();
+            whole.rows += row.try_get::<f64, _>("n").unwrap_or(0.0);
+            whole.conditions.insert(&read.condition);
+            whole.indexes.insert(&read.index);
+            whole.parts.extend(row.try_get::<Option<String>, _>("part").ok().flatten());
         }
     }
-    Ok(tables.into_iter().map(|(name, (number, conditions))| scan(name, number, &conditions)).collect())
+    Ok(tables.into_iter().map(|(name, whole)| scan(name, &whole)).collect())
 }
 
-fn scan(name: String, rows: f64, conditions: &BTreeSet<&str>) -> Scan {
-    let is_large = rows >= LARGE;
+/// What is read whole of one table.
+#[derive(Default)]
+struct Whole<'a> {
+    rows: f64,
+    conditions: BTreeSet<&'a str>,
+    /// By which indexes; an empty name is by none.
+    indexes: BTreeSet<&'a str>,
+    /// Its partitions.
+    parts: BTreeSet<String>,
+}
+
+/// How many partitions are told by their names.
+const TOLD_PARTS: usize = 3;
+
+fn scan(name: String, whole: &Whole<'_>) -> Scan {
+    let Whole { rows, conditions, indexes, parts } = whole;
+    let (is_large, is_partitioned) = (*rows >= LARGE, !parts.is_empty());
+    let parts = match parts.len() {
+        0 => String::new(),
+        count => {
+            let some: Vec<&str> = parts.iter().map(String::as_str).take(TOLD_PARTS).collect();
+            let more = if count > TOLD_PARTS { ", …" } else { "" };
+            format!(" in {count} of its partitions: {}{more}", some.join(", "))
+        }
+    };
+    let indexes: Vec<String> = indexes
+        .iter()
+        .filter(|index| !index.is_empty())
+        .take(TOLD_PARTS)
+        .map(|index| format!("`{index}`"))
+        .collect();
+    let by = if indexes.is_empty() {
+        String::new()
+    } else {
+        format!(", each entry of the index {}", indexes.join(", "))
+    };
     let told: Vec<&str> = conditions.iter().copied().filter(|condition| !condition.is_empty()).collect();
     let condition = match told.as_slice() {
         [] => "without a condition".to_owned(),
         told => format!("by the condition {}", told.join(" and by ")),
     };
-    let table = if is_large { format!("{name} (about {rows:.0} rows), {condition}") } else { name };
-    Scan { table, is_large }
+    let table =
+        if is_large { format!("{name} (about {rows:.0} rows{parts}){by}, {condition}") } else { name };
+    Scan { table, is_large, is_partitioned }
 }

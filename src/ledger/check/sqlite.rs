@@ -53,7 +53,11 @@ pub async fn scans(
     let sql = format!("explain query plan {}", prepared.query.sql);
     let rows = sqlite.fetch(prepared.name, sql, binds.in_order(prepared, Utc::now())).await?;
     let details = rows.iter().filter_map(|row| row.try_get::<String, _>("detail").ok());
-    Ok(details.filter_map(|detail| Some(Scan { table: scanned(&detail)?.to_owned(), is_large })).collect())
+    Ok(details
+        .filter_map(|detail| {
+            Some(Scan { table: scanned(&detail)?.to_owned(), is_large, is_partitioned: false })
+        })
+        .collect())
 }
 
 /// The table of a step of the plan, where the step reads all of it.

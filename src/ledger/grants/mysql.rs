@@ -1,9 +1,7 @@
 //! MySQL's and MariaDB's part of the grants.
 
 use super::{Grants, Note, Relation, Whose, functions, tables, wanted};
-use crate::ledger::{
-    LedgerError, binds::Bind, mysql::MysqlReader, position::Value, sql::names::TableName,
-};
+use crate::ledger::{LedgerError, binds::Bind, mysql::MysqlReader, position::Value, sql::names::TableName};
 use sqlx::{Row, mysql::MySqlRow};
 use std::collections::BTreeMap;
 

@@ -2,6 +2,7 @@
 
 use super::{
     facts::{ColumnFact, IndexFact, Kind, ReferenceFact, Table},
+    partitions,
     source::{Source, Texts},
 };
 use crate::ledger::{LedgerError, sql::Dialect};
@@ -111,6 +112,11 @@ pub async fn tables(source: &Source, schema: Option<&str>) -> Result<(String, Ve
         let [table, _, column, other] = texts(row);
         if let Some(found) = tables.get_mut(&table) {
             found.references.push(ReferenceFact { column, table: other });
+        }
+    }
+    for (table, partitioned) in partitions::tables(source, schema).await? {
+        if let Some(found) = tables.get_mut(&table) {
+            found.partitioned = Some(partitioned);
         }
     }
     Ok((usual, tables.into_values().collect()))

@@ -1,5 +1,6 @@
 //! What is known of a database's tables without looking at a row.
 
+use super::partitions::Partitioned;
 use crate::ledger::sql::Dialect;
 
 /// The kind of a column's type, as far as it matters.
@@ -134,6 +135,8 @@ pub struct Table {
     pub indexes: Vec<IndexFact>,
     /// Its references to other tables, where they are of one column.
     pub references: Vec<ReferenceFact>,
+    /// How it is divided, where it has partitions.
+    pub partitioned: Option<Partitioned>,
 }
 
 impl Table {
@@ -142,13 +145,21 @@ impl Table {
         self.columns.iter().find(|column| column.name.eq_ignore_ascii_case(name))
     }
 
-    /// The primary key, where it is one column.
+    /// The primary key, where it is one column; or one beside those that tell the partition.
     pub fn key(&self) -> Option<&ColumnFact> {
-        let primary = self.indexes.iter().find(|index| index.is_primary)?;
-        match primary.columns.as_slice() {
-            [only] => self.column(only),
+        let columns = &self.indexes.iter().find(|index| index.is_primary)?.columns;
+        let by = self.partitioned.as_ref().map_or(&[][..], |partitioned| &partitioned.by);
+        let beside: Vec<&String> = columns.iter().filter(|column| !by.contains(column)).collect();
+        match (columns.as_slice(), beside.as_slice()) {
+            ([only], _) => self.column(only),
+            (_, [only]) => self.column(only),
             _ => None,
         }
+    }
+
+    /// Whether the key is unique only together with what tells the partition, as far as the database knows.
+    pub fn is_key_shared(&self) -> bool {
+        self.key().is_some_and(|key| !self.is_unique(&key.name))
     }
 
     /// Whether a column has no two rows alike.

@@ -2,19 +2,20 @@
 
 use super::{
     facts::{IndexFact, Table},
+    partitions,
     roles::{Attempts, Units},
     sample::table_name,
     source::quoted,
 };
 use crate::ledger::sql::Dialect;
 
-/// The missing ones, as statements that would make them, each with what it is for.
+/// The missing ones: the statements that would make each, and what it is for.
 pub fn missing(
     units: &Units,
     attempts: Option<&Attempts>,
     schema: Option<&str>,
     dialect: Dialect,
-) -> Vec<(String, String)> {
+) -> Vec<(Vec<String>, String)> {
     let mut missing = Vec::new();
     let mut need = |table: &Table, columns: &[&str], condition: Option<&str>, what_for: &str| {
         if !table.has_index(columns, condition) {
@@ -62,15 +63,19 @@ pub fn missing(
     missing
 }
 
-fn making(table: &Table, columns: &[&str], schema: Option<&str>, dialect: Dialect) -> String {
-    let names: Vec<String> = columns.iter().map(|column| quoted(column, dialect)).collect();
+fn making(table: &Table, columns_of: &[&str], schema: Option<&str>, dialect: Dialect) -> Vec<String> {
+    let names: Vec<String> = columns_of.iter().map(|column| quoted(column, dialect)).collect();
     let (on, columns) = (table_name(schema, &table.name, dialect), names.join(", "));
-    match dialect {
-        Dialect::Postgres => format!("create index concurrently on {on} ({columns})"),
+    let statement = match dialect {
+        Dialect::Postgres => match &table.partitioned {
+            Some(with) => return partitions::making(&table.name, &on, &with.parts, columns_of),
+            None => format!("create index concurrently on {on} ({columns})"),
+        },
         Dialect::Mysql => format!("alter table {on} add index ({columns})"),
         Dialect::Sqlite => {
             let name = format!("{}_{}", table.name, names.join("_").replace('"', ""));
             format!("create index {} on {on} ({columns})", quoted(&name, dialect))
         }
-    }
+    };
+    vec![statement]
 }

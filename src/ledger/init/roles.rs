@@ -177,7 +177,10 @@ impl<'a> Finder<'a> {
                     ),
                 );
             }
-            _ => self.found("notification id", table, &key, Sure::Recognised, "its primary key"),
+            _ => {
+                let (sure, why) = key_of(table);
+                self.found("notification id", table, &key, sure, why);
+            }
         }
         let either = (table, parent.as_ref().map(|(parent, _)| parent));
         let accepted_at = match self.in_either("accepted at", either, (&ACCEPTED, 3), |c| c.kind.is_time()) {
@@ -310,7 +313,8 @@ impl<'a> Finder<'a> {
             )))
         };
         let Some(key) = table.key().cloned() else { return missing("primary key of one column") };
-        self.found("attempt id", table, &key, Sure::Recognised, "its primary key");
+        let (sure, why) = key_of(table);
+        self.found("attempt id", table, &key, sure, why);
         let Some((unit, is_declared)) =
             table.refers_to(units).map(|(column, declared)| (column.clone(), declared))
         else {
@@ -366,5 +370,14 @@ impl<'a> Finder<'a> {
         };
         let policy = self.named("policy version", table, &POLICIES, 1, |c| c.kind.is_id());
         Ok(Attempts { table: table.clone(), key, unit, state, at, ended, next, policy })
+    }
+}
+
+/// How surely the key of a table is one, and why.
+fn key_of(table: &Table) -> (Sure, &'static str) {
+    if table.is_key_shared() {
+        (Sure::Guess, "in its primary key, beside what tells the partition: is it alone in all of them?")
+    } else {
+        (Sure::Recognised, "its primary key")
     }
 }

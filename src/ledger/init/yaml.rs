@@ -47,8 +47,8 @@ pub struct Proposal {
     pub routes: Vec<RouteWord>,
     /// What was recognised, guessed and not found.
     pub remarks: Vec<Remark>,
-    /// Indexes that are missing, as statements that would make them, each with what for.
-    pub missing: Vec<(String, String)>,
+    /// Indexes that are missing: the statements that would make each, and what for.
+    pub missing: Vec<(Vec<String>, String)>,
 }
 
 impl Proposal {
@@ -92,8 +92,19 @@ impl Proposal {
             };
             let _ = writeln!(out, "# {word}  {}", one_line(&remark.text));
         }
-        for (statement, what_for) in &self.missing {
-            let _ = writeln!(out, "# MISSING     an index {}: {}", one_line(what_for), one_line(statement));
+        for (statements, what_for) in &self.missing {
+            let what_for = one_line(what_for);
+            if let [only] = statements.as_slice() {
+                let _ = writeln!(out, "# MISSING     an index {what_for}: {}", one_line(only));
+                continue;
+            }
+            let _ = writeln!(
+                out,
+                "# MISSING     an index {what_for}, on a table with partitions. Step by step, each outside of a transaction:"
+            );
+            for statement in statements {
+                let _ = writeln!(out, "#                 {};", one_line(statement));
+            }
         }
     }
 
