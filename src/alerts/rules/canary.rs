@@ -15,6 +15,7 @@ use crate::{
     config::{alerts::SlowSeverity, model::PageOn},
     domain::{
         failure_evidence::Question,
+        following::Stopped,
         verdict::{ExpectedEnd, Verdict},
     },
 };
@@ -55,6 +56,8 @@ fn details(plan: &RoutePlan<'_>, question: Question) -> String {
     let since = f::CANARY_FAILING_SINCE.name;
     let over = f::LEDGER_PENDING_OVER_DEADLINE.name;
     let word = question.word();
+    // Not being able to look is no place in the service.
+    let unseen = Stopped::Monitor.word();
     let provider = plan.route.provider.as_deref().unwrap_or("not configured");
     let controls = &plan.route.controls;
     let arms: Vec<_> = [("sink", &controls.sink), ("provider", &controls.provider)]
@@ -71,7 +74,8 @@ fn details(plan: &RoutePlan<'_>, question: Question) -> String {
     };
     format!(
         "{{{{ with printf \"group by (stage) ({stopped}{{route='%s'}})\" $labels.route | query }}}}\
-         The newest failure stopped at:{{{{ range . }}}} {{{{ .Labels.stage }}}}{{{{ end }}}}.\
+         The newest failure stopped at:{{{{ range . }}}} {{{{ if eq .Labels.stage \"{unseen}\" }}}}a stage that is not known, since the ledger \
+         could not be read{{{{ else }}}}{{{{ .Labels.stage }}}}{{{{ end }}}}{{{{ end }}}}.\
          {{{{ else }}}}Where the newest failure stopped is not known.{{{{ end }}}}\n\
          Provider: {provider}. {arms}\n\
          {{{{ with printf \"min by (route) ({since}{{route='%s', question='{word}'}})\" $labels.route | query }}}}\

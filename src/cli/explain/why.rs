@@ -5,7 +5,7 @@ use crate::domain::{
     canary::{Canary, Judgement},
     disagreement::Disagreement,
     evidence::{ArrivalRefusal, RefusalReason, SubmissionResult},
-    following::stopped_at,
+    following::{Stopped, stopped_at},
     verdict::{Class, ExpectedEnd, LedgerState, SinkState, Verdict},
 };
 use chrono::{DateTime, TimeDelta, Utc};
@@ -106,6 +106,11 @@ fn addition(canary: &Canary, standing: &Judgement, now: DateTime<Utc>) -> String
         }
         (Verdict::Refused | Verdict::Rejected | Verdict::Lost, Some(stage), _) => {
             format!("; it stopped at: {stage}")
+        }
+        // Not being able to look is no place in the service.
+        (Verdict::Overdue, Some(stage), _) if stage == Stopped::Monitor.word() => {
+            "; the ledger could not be read, so it is not known whether it stands at the provider or before"
+                .to_owned()
         }
         (Verdict::Overdue, Some(stage), _) => format!("; as far as can be seen it stands at: {stage}"),
         _ => String::new(),

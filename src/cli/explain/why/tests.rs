@@ -101,7 +101,7 @@ fn each_verdict_says_what_is_known_and_stops_nothing_that_arrived() {
     let malformed = || Content::Malformed { failed: BTreeSet::from(["amount".to_owned()]) };
     let seen = |events: Vec<Event>| events.into_iter().chain(sighted()).collect::<Vec<_>>();
     let (early, late) = (100, 800);
-    let expected: [(Verdict, &str, Vec<Event>, i64); 15] = [
+    let expected: [(Verdict, &str, Vec<Event>, i64); 16] = [
         (
             Verdict::OnTime,
             "it arrived whole, within its deadline of 60s",
@@ -153,6 +153,13 @@ fn each_verdict_says_what_is_known_and_stops_nothing_that_arrived() {
             "accepted, and not arrived within 60s; it may still come, and is followed until 2026-09-21T14:23:20.000Z; as far as can \
              be seen it stands at: provider",
             seen(vec![accepted(), ledger(Some(Disposition::Pending), &[Outcome::Retryable])]),
+            early,
+        ),
+        (
+            Verdict::Overdue,
+            "accepted, and not arrived within 60s; it may still come, and is followed until 2026-09-21T14:23:20.000Z; the ledger could \
+             not be read, so it is not known whether it stands at the provider or before",
+            seen(vec![accepted()]),
             early,
         ),
         (
