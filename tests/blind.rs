@@ -198,6 +198,28 @@ async fn what_we_could_not_write_down_is_not_missing() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_store_that_is_locked_is_not_told_as_a_broken_way() {
+    let service = Service::start();
+    let (world, place) = place("12s", service.address).await;
+    let _monitor = place.serve();
+    until_sighted(&place);
+    sqlx::any::install_default_drivers();
+    let store = format!("sqlite:{}", world.folder.path().join("monitor.db").display());
+    let mut other = AnyConnection::connect(&store).await.expect("the store is there");
+    sqlx::raw_sql("BEGIN IMMEDIATE").execute(&mut other).await.expect("it can be locked");
+    until("both to be told", 60, || {
+        let log = place.log();
+        let is_told = log.contains("\"store_down\"") && log.contains("\"observer_down\"");
+        if is_told { Ok(()) } else { Err(log) }
+    });
+    sqlx::raw_sql("ROLLBACK").execute(&mut other).await.expect("it is free again");
+    let log = place.log();
+    let told: Vec<&str> = log.lines().filter(|line| line.contains("\"observer_down\"")).collect();
+    let is_true = |line: &&str| line.contains("could not be written down: the store is down, locked or slow");
+    assert!(told.iter().all(is_true), "{told:#?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn what_is_too_large_for_us_has_arrived() {
     let service = Service::start();
     let (_world, place) = place("3s", service.address).await;

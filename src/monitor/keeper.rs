@@ -113,6 +113,9 @@ impl Keeper for StoreKeeper {
 
     async fn proved(&self, receiver: &str, way: Way, at: DateTime<Utc>) {
         self.shared.presence.look(Utc::now(), Instant::now());
+        if self.is_ours(receiver, way) {
+            self.shared.message_came(receiver);
+        }
         match self.write_proof(way, at).await {
             // What came by another way, of another place or by an address of before, says nothing of ours.
             Ok(()) if self.is_ours(receiver, way) => {

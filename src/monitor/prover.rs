@@ -15,6 +15,10 @@ use tokio_util::sync::CancellationToken;
 /// Limit on sending one message to ourselves.
 const LIMIT: Duration = Duration::from_secs(10);
 
+/// Why a message to ourselves that came proves nothing.
+const NOT_WRITTEN: &str =
+    "a message to ourselves arrived and could not be written down: the store is down, locked or slow";
+
 /// Runs until it is cancelled. Each receiver keeps its own time, and none waits for another one's message.
 pub async fn run(shared: Arc<Shared>, cancel: CancellationToken) {
     let mut next: HashMap<String, Instant> = HashMap::new();
@@ -54,9 +58,12 @@ pub async fn run(shared: Arc<Shared>, cancel: CancellationToken) {
 
 /// Sends one message, and says whether that failed.
 async fn send(shared: Arc<Shared>, name: String, sink: Arc<dyn Sink>) -> (String, bool) {
+    let began = std::time::Instant::now();
     let sent = tokio::time::timeout(LIMIT, sink.prove()).await;
     let result = sent.unwrap_or_else(|_| Err("no answer within 10s".to_owned()));
     if let Err(reason) = &result {
+        // It came all the way: what is broken is not the way, whatever the missing answer looks like from outside.
+        let reason = if shared.message_came_since(&name, began) { NOT_WRITTEN } else { reason };
         shared.observed(&Observer::Receiver(name.clone()), Err(reason), Utc::now());
     }
     (name, result.is_err())
@@ -75,7 +82,12 @@ fn expire(shared: &Shared, receivers: &HashMap<String, Instant>) {
             .get(&observer)
             .is_some_and(|o| o.up && o.last_success.is_some_and(|at| now - at > patience))
         {
-            shared.observed(&observer, Err("messages to ourselves are sent and do not arrive"), now);
+            let has_come = std::time::Instant::now()
+                .checked_sub(every * 3)
+                .is_some_and(|then| shared.message_came_since(name, then));
+            let reason =
+                if has_come { NOT_WRITTEN } else { "messages to ourselves are sent and do not arrive" };
+            shared.observed(&observer, Err(reason), now);
         }
     }
 }

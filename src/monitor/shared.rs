@@ -22,6 +22,7 @@ use chrono::{DateTime, Utc};
 use std::{
     collections::BTreeMap,
     sync::{Arc, Mutex, MutexGuard, PoisonError, atomic::AtomicBool},
+    time::Instant,
 };
 use tokio::sync::Notify;
 
@@ -56,6 +57,7 @@ pub struct Shared {
     pending: Mutex<BTreeMap<String, Arc<PendingSnapshot>>>,
     flows: Mutex<BTreeMap<String, FlowReport>>,
     receivers: Mutex<BTreeMap<String, Arc<ReceiverStats>>>,
+    came: Mutex<BTreeMap<String, Instant>>,
 }
 
 /// What is known of the sight of one observer.
@@ -100,6 +102,7 @@ impl Shared {
             pending: Mutex::default(),
             flows: Mutex::default(),
             receivers: Mutex::default(),
+            came: Mutex::default(),
         }
     }
 
@@ -156,6 +159,16 @@ impl Shared {
     /// Forgets the flows of ledgers that are followed no more.
     pub fn keep_flows(&self, is_followed: impl Fn(&str) -> bool) {
         lock(&self.flows).retain(|ledger, _| is_followed(ledger));
+    }
+
+    /// A message to ourselves came to this receiver just now, by its own way. That it could be written down is another matter.
+    pub fn message_came(&self, receiver: &str) {
+        lock(&self.came).insert(receiver.to_owned(), Instant::now());
+    }
+
+    /// Whether a message to ourselves came to this receiver at this moment or after it.
+    pub fn message_came_since(&self, receiver: &str, moment: Instant) -> bool {
+        lock(&self.came).get(receiver).is_some_and(|came| *came >= moment)
     }
 
     /// Counts what becomes of a receiver's requests from now on.
