@@ -4,6 +4,7 @@
 //! `tests/architecture.rs` holds these arrows.
 //!
 //! * [`domain`]: pure. Canaries, evidence, verdicts, schedules. No I/O, no clock, no randomness.
+//! * [`clock`]: what time it is, by the store's clock where it has one.
 //! * [`simulator`]: a small notification service with faults on demand. It knows nothing of the monitor.
 //! * [`catalog`]: every metric family: name, kind, labels, help, and whether it may be absent.
 //! * [`dashboards`]: the dashboards for Grafana, generated.
@@ -25,6 +26,7 @@ pub mod acceptance;
 pub mod alerts;
 pub mod catalog;
 pub mod cli;
+pub mod clock;
 pub mod config;
 pub mod dashboards;
 pub mod domain;

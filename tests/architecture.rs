@@ -9,23 +9,25 @@ use std::{
 /// Each room, and the rooms it may know. `main` is left out: it knows `cli` alone, by the library's name.
 const ARROWS: &[(&str, &[&str])] = &[
     ("domain", &[]),
+    ("clock", &[]),
     ("simulator", &[]),
     ("trust", &[]),
     ("catalog", &["domain"]),
     ("dashboards", &[]),
     ("config", &["domain"]),
-    ("store", &["domain", "config"]),
-    ("acceptance", &["domain", "trust", "config"]),
-    ("receipt", &["domain", "trust", "config"]),
-    ("ledger", &["domain", "trust", "config"]),
+    ("store", &["domain", "clock", "config"]),
+    ("acceptance", &["domain", "clock", "trust", "config"]),
+    ("receipt", &["domain", "clock", "trust", "config"]),
+    ("ledger", &["domain", "clock", "trust", "config"]),
     ("alerts", &["domain", "catalog", "config"]),
-    ("monitor", &["domain", "catalog", "config", "store", "acceptance", "receipt", "ledger"]),
+    ("monitor", &["domain", "clock", "catalog", "config", "store", "acceptance", "receipt", "ledger"]),
     ("exposition", &["domain", "catalog", "config", "store", "acceptance", "receipt", "ledger", "monitor"]),
     ("health", &["domain", "catalog", "config", "monitor", "exposition"]),
     (
         "cli",
         &[
             "domain",
+            "clock",
             "simulator",
             "catalog",
             "dashboards",
@@ -169,4 +171,17 @@ fn nothing_that_could_act_on_pods_is_in_the_dependency_tree() {
             || name.contains("kubernetes");
         assert!(!is_client, "the crate `{name}` could act on Pods");
     }
+}
+
+/// The processes that share a store go by its clock. Simulated services and tests have the system's.
+#[test]
+fn what_others_read_is_stamped_by_one_clock() {
+    let mut files = Vec::new();
+    for room in ["store", "acceptance", "receipt", "ledger", "monitor"] {
+        sources(&src().join(room), &mut files);
+    }
+    let own = |file: &PathBuf| file.ends_with("store/look.rs") || file.ends_with("receipt/rules.rs");
+    let asks = |file: &PathBuf| fs::read_to_string(file).unwrap().contains("Utc::now");
+    let faults: Vec<_> = files.into_iter().filter(|file| !own(file) && asks(file)).collect();
+    assert!(faults.is_empty(), "these ask the system what time it is; ask `clock::now`: {faults:?}");
 }

@@ -8,6 +8,7 @@ use super::{
     prepare::{Prepared, Preparer, Stop},
 };
 use crate::{
+    clock,
     config::acceptance::{HttpAcceptance, Idempotency, Method},
     domain::evidence::{RefusalReason, Submission, SubmissionResult},
     trust::{
@@ -125,7 +126,7 @@ impl HttpSubmitter {
 #[async_trait]
 impl Submitter for HttpSubmitter {
     async fn submit(&self, request: &Request) -> Submission {
-        let (started_at, clock) = (Utc::now(), Instant::now());
+        let (started_at, clock) = (clock::now(), Instant::now());
         let sent = match self.preparer.prepare(request, started_at) {
             Ok(prepared) => self.send(prepared).await,
             Err(stop) => Err(stop),

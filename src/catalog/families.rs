@@ -137,7 +137,7 @@ families! {
     MONITOR_OBSERVER_UP = Gauge "delivery_monitor_observer_up" [Observer] in Flag;
     /// When an iteration of the loop last ended without an error.
     MONITOR_LOOP_LAST_SUCCESS = Gauge "delivery_monitor_loop_last_success_timestamp_seconds" [Loop] in Timestamp absent "no iteration has succeeded yet";
-    /// How far another clock is ahead of ours.
+    /// How far another clock is ahead: the store's of this machine's, a ledger's of the time by which the monitor goes.
     MONITOR_CLOCK_SKEW = Gauge "delivery_monitor_clock_skew_seconds" [Clock] in Seconds absent "it was never measured";
     /// Stage durations that came out negative, and so were not counted in a histogram: two clocks disagree.
     MONITOR_NEGATIVE_STAGES = Counter "delivery_monitor_negative_stages_total" [Stage] in Count;

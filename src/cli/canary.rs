@@ -3,6 +3,7 @@
 use super::{ConfigFile, Outcome, WrongUsage, explain, send, wiring};
 use crate::cli::out::{say, tell};
 use crate::{
+    clock,
     domain::{
         disclosure,
         flow::key::KeptUnder,
@@ -160,7 +161,7 @@ async fn show(args: ShowArgs) -> Result<Outcome> {
         Some(id) => vec![id],
         None => accepted_as(&*opened.store, &args.id).await?,
     };
-    let (mut shown, now) = (0, Utc::now());
+    let (mut shown, now) = (0, clock::now());
     for id in ids {
         let Some((stored, events)) = opened.store.canary(id).await? else { continue };
         if args.json {
@@ -232,7 +233,7 @@ async fn send_one(args: SendArgs) -> Result<Outcome> {
         return Ok(Outcome::Done);
     }
     let (stored, events) = send::until_settled(&monitor, sent, Duration::from_millis(500)).await?;
-    let now = Utc::now();
+    let now = clock::now();
     if args.json {
         say!("{}", explain::json(&stored, &events, now));
     } else {
@@ -266,7 +267,7 @@ async fn erase(args: EraseArgs) -> Result<Outcome> {
     let followed = erase_followed(&*opened.store, &notifications).await?;
     // The record of the erasure must not bring the erased id back.
     let on = if args.notification { "a notification".to_owned() } else { args.id.clone() };
-    let operation = Operation { at: Utc::now(), who: args.owner, what: "erase".into(), on };
+    let operation = Operation { at: clock::now(), who: args.owner, what: "erase".into(), on };
     let is_canary = opened.store.erase(&target, &operation).await?;
     if is_canary {
         say!("erased; the verdict stays in the sums");
@@ -295,7 +296,7 @@ async fn erase_followed(store: &dyn Store, notifications: &[String]) -> Result<u
         for id in spellings(id) {
             let KeptUnder { keys, prefixes } = KeptUnder::of(&id);
             let which = FollowedErasure { notification_id: id, keys, prefixes };
-            gone += store.erase_followed(&which, Utc::now()).await?;
+            gone += store.erase_followed(&which, clock::now()).await?;
         }
     }
     Ok(gone)

@@ -5,18 +5,22 @@ use super::{
     wiring,
 };
 use crate::{
+    clock::Skew,
     config::{
         Config, Loaded,
         receipt::{Receiver, WebhookReceiver},
     },
     ledger,
-    monitor::counters::Counters,
+    monitor::{counters::Counters, store_watch::MOST_SKEW},
     receipt::reach::{Connected, ProbeError, reach},
     store,
 };
-use chrono::SecondsFormat;
+use chrono::{SecondsFormat, TimeDelta};
 use std::{sync::Arc, time::Duration};
 use tokio::net::TcpListener;
+
+/// Clocks that are further apart than this raise `ClockSkew`: what starts so starts with a ticket.
+const ALERTED_SKEW: TimeDelta = TimeDelta::seconds(60);
 
 /// Limit on one connection.
 const LIMIT: Duration = Duration::from_secs(5);
@@ -72,10 +76,40 @@ pub async fn run(loaded: &Loaded) -> Vec<CheckResult> {
 async fn store(config: &Config) -> CheckResult {
     let tried = async {
         let store = store::open(&config.store).await.map_err(|error| error.to_string())?;
+        let look = store.look().await.map_err(|error| error.to_string())?;
         store.ping().await.map_err(|error| error.to_string())?;
-        Ok("can be written".to_owned())
+        Ok(look.skew)
     };
-    result("store".into(), tried.await, "")
+    match tried.await {
+        Ok(skew) => can_be_written(skew),
+        Err(reason) => result("store".into(), Err(reason), ""),
+    }
+}
+
+/// What is said of a store that can be written, by how far its clock is ahead of this machine's.
+fn can_be_written(skew: Option<Skew>) -> CheckResult {
+    let detail = |skew: Skew| {
+        let (ahead, error) = (skew.ahead.num_milliseconds(), skew.error.num_milliseconds());
+        format!("can be written; its clock less this machine's: {ahead} ms, give or take {error} ms")
+    };
+    let (is_off, is_far_off) = match skew {
+        Some(skew) => (skew.exceeds(MOST_SKEW), skew.exceeds(ALERTED_SKEW)),
+        None => (false, false),
+    };
+    CheckResult {
+        name: "store".into(),
+        status: match (is_off, is_far_off) {
+            (_, true) => Status::Failed,
+            (true, _) => Status::Warn,
+            _ => Status::Ok,
+        },
+        detail: skew.map_or_else(|| "can be written".to_owned(), detail),
+        hint: is_off.then(|| {
+            "a monitor goes by the store's clock, so that nothing is judged wrong between its processes; set the wrong one right all \
+             the same: slots, pauses and times on /metrics are as wrong as the store's clock is"
+                .to_owned()
+        }),
+    }
 }
 
 /// What came of a connection on which nothing was sent. The hint is for a certificate that ends soon; an error has its own.

@@ -7,12 +7,12 @@ use super::{
 };
 use crate::cli::out::say;
 use crate::{
+    clock,
     config::scalar::Span,
     domain::route::RouteName,
     store::{Operation, Pause},
 };
 use anyhow::Result;
-use chrono::Utc;
 use clap::Args;
 
 /// The longest pause. What is forgotten for longer would be a route that nobody measures.
@@ -53,7 +53,7 @@ pub async fn pause(args: PauseArgs) -> Result<Outcome> {
     bounds(&args).map_err(WrongUsage)?;
     let opened = wiring::open_store(&args.config).await?;
     let route = args.route.as_deref().map(|name| opened.route(name)).transpose()?;
-    let now = Utc::now();
+    let now = clock::now();
     let pause = Pause { route, owner: args.owner, reason: args.reason, until: now + args.duration.delta() };
     opened.store.pause(&pause, &operation(&pause.owner, "pause", pause.route.as_ref())).await?;
     say!("{} paused until {}", subject(pause.route.as_ref()), whole_seconds(pause.until));
@@ -83,7 +83,7 @@ pub async fn resume(args: ResumeArgs) -> Result<Outcome> {
     let route = args.route.as_deref().map(|name| opened.route(name)).transpose()?;
     let has_ended =
         opened.store.resume(route.as_ref(), &operation(&args.owner, "resume", route.as_ref())).await?;
-    let left = opened.store.pauses(Utc::now()).await?;
+    let left = opened.store.pauses(clock::now()).await?;
     for line in after_resume(route.as_ref(), has_ended, &left) {
         say!("{line}");
     }
@@ -96,5 +96,5 @@ fn subject(route: Option<&RouteName>) -> String {
 
 fn operation(who: &str, what: &str, route: Option<&RouteName>) -> Operation {
     let on = route.map_or_else(|| "all routes".to_owned(), ToString::to_string);
-    Operation { at: Utc::now(), who: who.to_owned(), what: what.to_owned(), on }
+    Operation { at: clock::now(), who: who.to_owned(), what: what.to_owned(), on }
 }

@@ -2,6 +2,7 @@
 
 use super::{explain::Written, paused, wiring::Hand};
 use crate::{
+    clock,
     config::model::StoreConfig,
     domain::{
         canary::CanaryKind,
@@ -27,7 +28,7 @@ pub struct NotNow(String);
 /// Sends one canary now.
 pub async fn manual(hand: &Hand, route: &RouteName, owner: &str) -> Result<CanaryId> {
     let shared = &hand.shared;
-    let now = Utc::now();
+    let now = clock::now();
     shared.pauses.store(Arc::new(shared.store.pauses(now).await?));
     let active = shared.active.load_full();
     let route = active.routes.get(route).context("the route was there a moment ago")?;
@@ -93,7 +94,7 @@ pub async fn nobody_serves(hand: &Hand, route: &RouteName) -> Result<bool> {
     let Some(sink) = receipt.and_then(|receipt| active.adapters.sinks.get(&receipt.receiver)) else {
         return Ok(false);
     };
-    let (now, every) = (Utc::now(), sink.prove_every());
+    let (now, every) = (clock::now(), sink.prove_every());
     let since = now - TimeDelta::from_std(every * 3)? - TimeDelta::seconds(10);
     Ok(hand.shared.store.sink_proof(sink.way(), since, now).await?.is_none())
 }
@@ -102,7 +103,7 @@ pub async fn nobody_serves(hand: &Hand, route: &RouteName) -> Result<bool> {
 pub async fn until_settled(hand: &Hand, id: CanaryId, every: Duration) -> Result<(Stored, Vec<Written>)> {
     let mut last_seen = String::new();
     loop {
-        follower::pass(&hand.shared, Utc::now()).await?;
+        follower::pass(&hand.shared, clock::now()).await?;
         let found = hand.shared.store.canary(id).await?.context("the canary is gone from the store")?;
         if found.0.canary.standing().is_some() {
             return Ok(found);
@@ -114,7 +115,7 @@ pub async fn until_settled(hand: &Hand, id: CanaryId, every: Duration) -> Result
             last_seen = seen;
         }
         // A canary always has a verdict soon after its settlement: only a store that stands still does not.
-        if Utc::now() > found.0.canary.settles_at() + TimeDelta::seconds(60) {
+        if clock::now() > found.0.canary.settles_at() + TimeDelta::seconds(60) {
             bail!("no verdict a minute after it was due; last seen: {last_seen}");
         }
         tokio::time::sleep(every).await;

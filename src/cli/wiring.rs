@@ -235,7 +235,10 @@ async fn open_existing(config: &StoreConfig) -> Result<Arc<dyn Store>> {
         );
         return Err(StoreError::Unavailable(reason).into());
     }
-    Ok(store::open(config).await?)
+    let store = store::open(config).await?;
+    // From here on it is as late as the store says: what a command writes down is read by monitors that go by that time.
+    store.look().await?;
+    Ok(store)
 }
 
 /// Opens the store of a configuration.

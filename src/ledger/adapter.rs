@@ -18,6 +18,7 @@ use super::{
     words::Words,
 };
 use crate::{
+    clock,
     config::ledger::{Ledger, LedgerDatabase, LookupQuery, PendingQuery},
     domain::{
         pending::PendingSnapshot,
@@ -352,7 +353,7 @@ pub(super) fn as_of(head: &Head) -> DateTime<Utc> {
 impl LedgerReader for LedgerAdapter {
     async fn lookup(&self, ids: &[NotificationId], keys: &[IdempotencyKey]) -> Result<Lookup, LedgerError> {
         if ids.is_empty() && keys.is_empty() {
-            return Ok(Lookup { as_of: Utc::now(), found: Vec::new() });
+            return Ok(Lookup { as_of: clock::now(), found: Vec::new() });
         }
         let (prepared, layout) = &self.lookup;
         let binds = Binds {

@@ -14,7 +14,8 @@ use super::{
     notes::{Notes, shown},
     sql::{Dialect, Parameter},
 };
-use chrono::{TimeDelta, Utc};
+use crate::clock;
+use chrono::TimeDelta;
 use std::{collections::BTreeSet, time::Instant};
 
 /// A clock that is further off than this makes ages doubtful.
@@ -98,12 +99,12 @@ impl LedgerAdapter {
         let (lookup, layout) = &self.lookup;
         findings.extend(
             self.check_query(lookup, &self.trial_binds(), |row| {
-                layout.join(&[row], &self.words, &[], Utc::now(), &mut Notes::default()).map(drop)
+                layout.join(&[row], &self.words, &[], clock::now(), &mut Notes::default()).map(drop)
             })
             .await,
         );
         if let Some((pending, layout)) = &self.pending {
-            let fits = |row| layout.map(&[row], &self.words, Utc::now(), &mut Notes::default()).map(drop);
+            let fits = |row| layout.map(&[row], &self.words, clock::now(), &mut Notes::default()).map(drop);
             findings.extend(self.check_query(pending, &self.trial_binds(), fits).await);
             findings.extend(self.check_backlog(pending, layout).await);
         }

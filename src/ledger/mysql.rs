@@ -11,8 +11,7 @@ use super::{
     binds::{Bind, Binds, Head, Limits, Prepared, Rows, locate},
     cell::Cell,
 };
-use crate::config::ledger::MysqlLedger;
-use chrono::Utc;
+use crate::{clock, config::ledger::MysqlLedger};
 use failure::Failure;
 use futures_util::TryStreamExt;
 use opening::{Flavor, begin, end, flavor};
@@ -220,7 +219,7 @@ impl MysqlReader {
         let may_probe = self.may_probe.load(Ordering::Relaxed);
         let opening =
             begin(&mut kept.connection, kept.flavor, &self.limits, may_probe, prepared.name).await?;
-        let began_at = Utc::now();
+        let began_at = clock::now();
         let failed = |error| Failure::of(error, prepared.name, &self.limits);
         let values = binds.in_order(prepared, began_at);
         let query = statement::of(prepared.name, &prepared.query.sql, &prepared.query.lists, values);

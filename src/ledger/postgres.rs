@@ -12,8 +12,7 @@ use super::{
     cell::Cell,
     position::Value,
 };
-use crate::config::ledger::PostgresLedger;
-use chrono::Utc;
+use crate::{clock, config::ledger::PostgresLedger};
 use failure::Failure;
 use futures_util::TryStreamExt;
 use opening::{begin, end};
@@ -209,7 +208,7 @@ impl PostgresReader {
     ) -> Result<Head, Failure> {
         let may_probe = self.may_probe.load(Ordering::Relaxed);
         let opening = begin(connection, &self.limits, may_probe, prepared.name).await?;
-        let began_at = Utc::now();
+        let began_at = clock::now();
         let failed = |error| Failure::of(error, prepared.name, &self.limits);
         let values = binds.in_order(prepared, began_at);
         let mut stream = nameless(&prepared.query.sql, values).fetch(connection);

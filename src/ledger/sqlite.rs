@@ -6,7 +6,7 @@ use super::{
     cell::Cell,
     position::Value,
 };
-use crate::config::ledger;
+use crate::{clock, config::ledger};
 use chrono::{DateTime, SecondsFormat, Utc};
 use futures_util::TryStreamExt;
 use sqlx::{
@@ -138,7 +138,7 @@ impl SqliteReader {
         binds: &Binds,
         rows: &mut dyn Rows,
     ) -> Result<Head, LedgerError> {
-        let began_at = Utc::now();
+        let began_at = clock::now();
         let values = binds.in_order(prepared, began_at);
         let mut stream = statement(&prepared.query.sql, values).fetch(connection);
         rows.begin(began_at);

@@ -6,6 +6,7 @@ use super::{
 };
 use crate::{
     catalog::labels::LoopName,
+    clock,
     domain::route::RouteName,
     store::{Settled, StoreError},
 };
@@ -26,8 +27,8 @@ type From = Option<DateTime<Utc>>;
 pub async fn run(shared: Arc<Shared>, cancel: CancellationToken) {
     let mut change = None;
     while !cancel.is_cancelled() {
-        let result = step(&shared, &mut change, Utc::now()).await;
-        shared.loops.ended(LoopName::Evidence, result.is_ok(), Utc::now());
+        let result = step(&shared, &mut change, clock::now()).await;
+        shared.loops.ended(LoopName::Evidence, result.is_ok(), clock::now());
         if let Err(error) = result {
             tracing::debug!(event = "evidence_postponed", reason = %error);
         }

@@ -9,6 +9,7 @@ use super::{
 };
 use crate::{
     catalog::labels::LoopName,
+    clock,
     domain::{
         route::{IdempotencyKey, NotificationId},
         watch::{Watch, Way, bound},
@@ -30,14 +31,14 @@ pub const LONGEST_WAIT: Duration = Duration::from_secs(1);
 /// Runs until it is cancelled.
 pub async fn run(shared: Arc<Shared>, cancel: CancellationToken) {
     while !cancel.is_cancelled() {
-        let result = pass(&shared, Utc::now()).await;
-        shared.loops.ended(LoopName::Settler, result.is_ok(), Utc::now());
+        let result = pass(&shared, clock::now()).await;
+        shared.loops.ended(LoopName::Settler, result.is_ok(), clock::now());
         match result {
             Ok(looked) if looked >= AT_A_TIME as usize => continue,
             Ok(_) => {}
             Err(error) => tracing::debug!(event = "following_postponed", reason = %error),
         }
-        let wait = wait_for(&shared, Utc::now()).await;
+        let wait = wait_for(&shared, clock::now()).await;
         tokio::select! {
             () = cancel.cancelled() => return,
             () = shared.follow.notified() => {}
@@ -68,7 +69,7 @@ pub async fn pass(shared: &Shared, now: DateTime<Utc>) -> Result<usize, StoreErr
     let readings = read_ledgers(shared, &due).await;
     crash::point("ledger_read");
     // Time has passed while the ledger answered; what is decided is decided now.
-    let now = Utc::now().max(now);
+    let now = clock::now().max(now);
     let watches = read_watches(shared, &due, now).await?;
     let mut decisions: Vec<Decision> = Vec::with_capacity(due.len());
     for stored in &due {
@@ -112,7 +113,7 @@ async fn read_ledgers(shared: &Shared, due: &[Stored]) -> BTreeMap<String, Looku
             shared.observed(
                 &Observer::Ledger(name.clone()),
                 sight.as_ref().copied().map_err(String::as_str),
-                Utc::now(),
+                clock::now(),
             );
             Some((name, result.ok()?))
         })

@@ -3,6 +3,7 @@
 use super::shared::Shared;
 use crate::{
     catalog::labels::LoopName,
+    clock,
     store::{Horizon, StoreError},
 };
 use chrono::{DateTime, Utc};
@@ -18,8 +19,8 @@ const EVERY: Duration = Duration::from_secs(60);
 /// Runs until it is cancelled.
 pub async fn run(shared: Arc<Shared>, cancel: CancellationToken) {
     while !cancel.is_cancelled() {
-        let result = round(&shared, &cancel, Utc::now()).await;
-        shared.loops.ended(LoopName::Janitor, result.is_ok(), Utc::now());
+        let result = round(&shared, &cancel, clock::now()).await;
+        shared.loops.ended(LoopName::Janitor, result.is_ok(), clock::now());
         if let Err(error) = result {
             tracing::debug!(event = "pruning_postponed", reason = %error);
         }
@@ -42,7 +43,7 @@ async fn round(shared: &Shared, cancel: &CancellationToken, now: DateTime<Utc>) 
         if removed.canaries < u64::from(AT_A_TIME) {
             return Ok(());
         }
-        shared.loops.ended(LoopName::Janitor, true, Utc::now());
+        shared.loops.ended(LoopName::Janitor, true, clock::now());
         tokio::task::yield_now().await;
     }
     Ok(())

@@ -2,6 +2,7 @@
 
 use super::{crash, refused::Refused, shared::Shared, snapshot::Observer};
 use crate::{
+    clock,
     domain::{canary::Event, evidence::ArrivalRefusal, route::CanaryId, watch::Way},
     receipt::{Admission, Arrival, Keeper},
     store::{Append, Appended, StoreError},
@@ -112,7 +113,7 @@ impl Keeper for StoreKeeper {
     }
 
     async fn proved(&self, receiver: &str, way: Way, at: DateTime<Utc>) {
-        self.shared.presence.look(Utc::now(), Instant::now());
+        self.shared.presence.look(clock::now(), Instant::now());
         if self.is_ours(receiver, way) {
             self.shared.message_came(receiver);
         }

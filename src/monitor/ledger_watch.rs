@@ -1,8 +1,10 @@
 //! The ledger watcher: reads everybody's pending notifications, each ledger in its own time.
 
 use super::{shared::Shared, snapshot::Observer};
-use crate::catalog::labels::{FollowerMode, LoopName};
-use chrono::Utc;
+use crate::{
+    catalog::labels::{FollowerMode, LoopName},
+    clock,
+};
 use std::{collections::HashMap, sync::Arc, time::Duration};
 use tokio::{task::JoinSet, time::Instant};
 use tokio_util::sync::CancellationToken;
@@ -40,7 +42,7 @@ pub async fn run(shared: Arc<Shared>, cancel: CancellationToken) {
                     // Not known for now is no harm: it is asked again after the next reading.
                     let _ = tokio::time::timeout(LIMIT, ledger.pending.learn_role()).await;
                 }
-                let now = Utc::now();
+                let now = clock::now();
                 let (snapshot, result) = match read {
                     Ok(Ok(snapshot)) => (Some(snapshot), Ok(())),
                     Ok(Err(error)) => (None, Err(error.to_string())),
@@ -55,7 +57,7 @@ pub async fn run(shared: Arc<Shared>, cancel: CancellationToken) {
         while let Some(done) = reading.join_next().await {
             all &= matches!(done, Ok(true));
         }
-        shared.loops.ended(LoopName::LedgerWatcher, all, Utc::now());
+        shared.loops.ended(LoopName::LedgerWatcher, all, clock::now());
         let wait = next.values().min().map_or(Duration::from_secs(1), |at| at.duration_since(Instant::now()));
         tokio::select! {
             () = cancel.cancelled() => return,

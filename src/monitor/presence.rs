@@ -2,6 +2,7 @@
 //! trust its clock. Both clocks are looked at twice a second, and before anything is concluded from a message to ourselves.
 
 use super::shared::Shared;
+use crate::clock;
 use chrono::{DateTime, TimeDelta, Utc};
 use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
@@ -92,7 +93,7 @@ impl Presence {
 /// Looks until it is cancelled.
 pub async fn run(shared: Arc<Shared>, cancel: CancellationToken) {
     while !cancel.is_cancelled() {
-        shared.presence.look(Utc::now(), Instant::now());
+        shared.presence.look(clock::now(), Instant::now());
         tokio::select! {
             () = cancel.cancelled() => return,
             () = tokio::time::sleep(EVERY) => {}
@@ -105,7 +106,7 @@ fn tell(noticed: Option<Noticed>) {
         Some(Noticed::Stepped(step)) => tracing::warn!(
             event = "clock_stepped",
             step_seconds = step.as_seconds_f64(),
-            "the wall clock was set, or the machine was suspended; what was under way can be judged by a deadline that moved"
+            "the clock by which we go was set, or the machine was suspended; what was under way can be judged by a deadline that moved"
         ),
         Some(Noticed::Stalled(pause)) => tracing::warn!(
             event = "process_stalled",

@@ -1,8 +1,8 @@
 //! The prover: sends messages to ourselves by the way that canaries take. Without one that arrived, a missing receipt proves nothing.
 
 use super::{adapters::Sink, shared::Shared, snapshot::Observer};
-use crate::catalog::labels::LoopName;
-use chrono::{TimeDelta, Utc};
+use crate::{catalog::labels::LoopName, clock};
+use chrono::TimeDelta;
 use futures_util::stream::{FuturesUnordered, StreamExt};
 use std::{
     collections::{HashMap, HashSet},
@@ -38,7 +38,7 @@ pub async fn run(shared: Arc<Shared>, cancel: CancellationToken) {
             sending.push(send(Arc::clone(&shared), name.clone(), Arc::clone(sink)));
         }
         expire(&shared, &next);
-        shared.loops.ended(LoopName::Prover, failing.is_empty(), Utc::now());
+        shared.loops.ended(LoopName::Prover, failing.is_empty(), clock::now());
         let due = next.iter().filter(|(name, _)| !under_way.contains(*name)).map(|(_, at)| *at).min();
         let wait = due.map_or(Duration::from_secs(1), |at| at.duration_since(Instant::now()));
         tokio::select! {
@@ -64,14 +64,14 @@ async fn send(shared: Arc<Shared>, name: String, sink: Arc<dyn Sink>) -> (String
     if let Err(reason) = &result {
         // It came all the way: what is broken is not the way, whatever the missing answer looks like from outside.
         let reason = if shared.message_came_since(&name, began) { NOT_WRITTEN } else { reason };
-        shared.observed(&Observer::Receiver(name.clone()), Err(reason), Utc::now());
+        shared.observed(&Observer::Receiver(name.clone()), Err(reason), clock::now());
     }
     (name, result.is_err())
 }
 
 /// A message that was sent well and never arrived leaves its receiver down after three intervals.
 fn expire(shared: &Shared, receivers: &HashMap<String, Instant>) {
-    let now = Utc::now();
+    let now = clock::now();
     let active = shared.active.load();
     let observers = shared.observers();
     for name in receivers.keys() {

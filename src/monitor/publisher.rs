@@ -14,6 +14,7 @@ use crate::{
         bounds::CANARY_WINDOWS,
         labels::{LoopName, Window},
     },
+    clock::{self, Skew},
     domain::{
         audit::compare::Change, disagreement::Disagreement, pending::PendingSnapshot, route::RouteName,
     },
@@ -81,9 +82,9 @@ struct Memory {
 pub async fn run(shared: Arc<Shared>, cancel: CancellationToken) {
     let mut memory = Memory::default();
     while !cancel.is_cancelled() {
-        let now = Utc::now();
+        let now = clock::now();
         let result = memory.refresh(&shared, now).await;
-        shared.loops.ended(LoopName::Publisher, result.is_ok(), Utc::now());
+        shared.loops.ended(LoopName::Publisher, result.is_ok(), clock::now());
         if let Err(error) = result {
             tracing::debug!(event = "sums_not_read", reason = %error);
         }
@@ -154,7 +155,7 @@ impl Memory {
                 .into_iter()
                 .filter_map(|l| Some((l, shared.loops.last_success(l)?)))
                 .collect(),
-            clock_skew: skews(&active.adapters.ledgers),
+            clock_skew: skews(shared.store_skew.load().as_deref(), &active.adapters.ledgers),
             configuration: **shared.configuration.load(),
         }
     }
@@ -214,11 +215,11 @@ impl Memory {
     }
 }
 
-fn skews(adapters: &BTreeMap<String, LedgerAdapter>) -> BTreeMap<Clock, TimeDelta> {
+fn skews(store: Option<&Skew>, adapters: &BTreeMap<String, LedgerAdapter>) -> BTreeMap<Clock, TimeDelta> {
     let one = |(name, adapter): (&String, &LedgerAdapter)| {
         Some((Clock::Ledger(name.clone()), adapter.pending.figures().skew?))
     };
-    adapters.iter().filter_map(one).collect()
+    adapters.iter().filter_map(one).chain(store.map(|skew| (Clock::Store, skew.ahead))).collect()
 }
 
 /// Takes over what adapters count by themselves.

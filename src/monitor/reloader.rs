@@ -6,9 +6,11 @@ use super::{
     shared::Shared,
     snapshot::{Configuration, Snapshot},
 };
-use crate::{catalog::labels::LoopName, config::Config, domain::route::Location, store::Operation};
+use crate::{
+    clock,
+    {catalog::labels::LoopName, config::Config, domain::route::Location, store::Operation},
+};
 use async_trait::async_trait;
-use chrono::Utc;
 use std::{sync::Arc, time::Duration};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
@@ -50,7 +52,7 @@ pub async fn run(
     cancel: CancellationToken,
 ) {
     // The configuration in force was just read: there is nothing to wait for.
-    shared.loops.ended(LoopName::Reloader, true, Utc::now());
+    shared.loops.ended(LoopName::Reloader, true, clock::now());
     let mut is_noted = false;
     loop {
         is_noted = is_noted || note(&shared, SERVE).await;
@@ -60,7 +62,7 @@ pub async fn run(
             () = tokio::time::sleep(EVERY) => false,
         };
         let result = source.changed(anyway).await;
-        shared.loops.ended(LoopName::Reloader, true, Utc::now());
+        shared.loops.ended(LoopName::Reloader, true, clock::now());
         match result {
             Ok(None) => {}
             Ok(Some(fresh)) => take(&shared, fresh).await,
@@ -70,7 +72,7 @@ pub async fn run(
 }
 
 async fn take(shared: &Shared, fresh: Fresh) {
-    let now = Utc::now();
+    let now = clock::now();
     let hash = fresh.hash;
     match Active::new(fresh.config, hash, fresh.adapters, now) {
         Ok(active) => {
@@ -89,7 +91,7 @@ async fn take(shared: &Shared, fresh: Fresh) {
 /// Notes which configuration is in force: `false` where the store can't be used.
 async fn note(shared: &Shared, what: &str) -> bool {
     let on = in_force(&shared.location, shared.active.load().hash);
-    let operation = Operation { at: Utc::now(), who: shared.owner.clone(), what: what.into(), on };
+    let operation = Operation { at: clock::now(), who: shared.owner.clone(), what: what.into(), on };
     let noted = shared.store.note(&operation).await;
     if let Err(error) = &noted {
         tracing::warn!(event = "configuration_not_noted", what, reason = %error);

@@ -9,6 +9,7 @@ use super::{
 };
 use crate::{
     catalog::labels::LoopName,
+    clock,
     domain::{
         canary::CanaryKind,
         route::{CanaryId, RouteName},
@@ -104,10 +105,10 @@ impl Scheduler {
     /// Runs until it is cancelled.
     pub async fn run(mut self, shared: Arc<Shared>, submissions: Submissions, cancel: CancellationToken) {
         while !cancel.is_cancelled() {
-            let result = self.tick(&shared, &submissions, Utc::now()).await;
-            shared.loops.ended(LoopName::Scheduler, result.is_ok(), Utc::now());
+            let result = self.tick(&shared, &submissions, clock::now()).await;
+            shared.loops.ended(LoopName::Scheduler, result.is_ok(), clock::now());
             let wait = match result {
-                Ok(()) => self.until_next_look(Utc::now()),
+                Ok(()) => self.until_next_look(clock::now()),
                 Err(error) => {
                     tracing::debug!(event = "scheduling_postponed", reason = %error);
                     RETRY

@@ -10,6 +10,7 @@ use super::{
     snapshot::{Configuration, Observer, SnapshotCell},
 };
 use crate::{
+    clock::{self, Skew},
     domain::{
         pending::PendingSnapshot,
         route::{Location, RouteName},
@@ -17,7 +18,7 @@ use crate::{
     receipt::stats::ReceiverStats,
     store::{Pause, Store},
 };
-use arc_swap::ArcSwap;
+use arc_swap::{ArcSwap, ArcSwapOption};
 use chrono::{DateTime, Utc};
 use std::{
     collections::BTreeMap,
@@ -34,6 +35,8 @@ pub struct Shared {
     pub owner: String,
     /// The monitor's own durable state.
     pub store: Arc<dyn Store>,
+    /// How far the store's clock was ahead of the system's at the last look, where it has one.
+    pub store_skew: ArcSwapOption<Skew>,
     /// The configuration in force.
     pub active: ArcSwap<Active>,
     /// Pauses in force, as last read.
@@ -94,8 +97,9 @@ impl Shared {
             counters,
             snapshot: Arc::default(),
             store_up: AtomicBool::new(false),
+            store_skew: ArcSwapOption::empty(),
             configuration: ArcSwap::from_pointee(configuration),
-            presence: Presence::new(Utc::now()),
+            presence: Presence::new(clock::now()),
             follow: Notify::new(),
             evidence: Mutex::default(),
             observers: Mutex::default(),

@@ -4,6 +4,7 @@ use super::{active::ActiveRoute, crash, follower, planner, shared::Shared};
 use crate::{
     acceptance::{Request, Submitter},
     catalog::labels::{LoopName, SubmissionLabel},
+    clock,
     domain::{
         canary::{Canary, CanaryKind, Event, Plan},
         evidence::{AmbiguityReason, RefusalReason, Submission, SubmissionResult},
@@ -69,7 +70,7 @@ impl Submissions {
     pub async fn take_over(self, cancel: CancellationToken) {
         while !cancel.is_cancelled() {
             let result = self.take_over_once().await;
-            self.shared.loops.ended(LoopName::Submitter, result.is_ok(), Utc::now());
+            self.shared.loops.ended(LoopName::Submitter, result.is_ok(), clock::now());
             tokio::select! {
                 () = cancel.cancelled() => return,
                 () = tokio::time::sleep(Duration::from_secs(2)) => {}
@@ -78,7 +79,7 @@ impl Submissions {
     }
 
     async fn take_over_once(&self) -> Result<(), crate::store::StoreError> {
-        let now = Utc::now();
+        let now = clock::now();
         let lease = planner::lease(&self.shared, TimeDelta::seconds(90), now);
         let left = self.shared.store.take_over(&self.shared.location, now, &lease, 256).await?;
         let active = self.shared.active.load_full();
@@ -119,7 +120,7 @@ impl Submissions {
         }
         for number in 1..=most {
             // The kill switch is asked before each request leaves, not only when the slot was planned.
-            if self.shared.paused(&plan.route, Utc::now()).is_some() || self.cancel.is_cancelled() {
+            if self.shared.paused(&plan.route, clock::now()).is_some() || self.cancel.is_cancelled() {
                 return self.append(&plan, Vec::new(), !self.cancel.is_cancelled()).await;
             }
             crash::point("before_submission");
@@ -148,12 +149,12 @@ impl Submissions {
 
     /// One key at once and after an aborted request: one id and one effect are expected.
     async fn replay(&self, submitter: &dyn Submitter, request: &Request) -> [Submission; 3] {
-        let started_at = Utc::now();
+        let started_at = clock::now();
         let aborted = match tokio::time::timeout(ABORT_AFTER, submitter.submit(request)).await {
             Ok(submission) => submission,
             Err(_) => Submission {
                 started_at,
-                ended_at: Utc::now(),
+                ended_at: clock::now(),
                 status: None,
                 way: None,
                 result: SubmissionResult::Ambiguous { reason: AmbiguityReason::Broken },
@@ -206,14 +207,14 @@ impl Submissions {
     /// found again by taking over: the key makes that safe.
     async fn append_seen(&self, plan: &Plan, new: Vec<Event>, all: &[Event], release: bool) {
         let canary = Canary::fold(plan.clone(), all);
-        let look_by = next_look(&canary, Utc::now());
+        let look_by = next_look(&canary, clock::now());
         let append = Append { canary_id: plan.canary_id, events: new, look_by, release };
         let mut wait = Duration::from_millis(200);
         for _ in 0..8 {
             match self.shared.store.append(std::slice::from_ref(&append)).await {
                 Ok(answers) => {
                     crash::point("submission_written");
-                    if wakes_follower(&answers, look_by, Utc::now()) {
+                    if wakes_follower(&answers, look_by, clock::now()) {
                         self.shared.follow.notify_one();
                     }
                     return;
@@ -240,7 +241,7 @@ mod tests {
 
     #[test]
     fn the_follower_is_woken_for_what_it_can_do_now() {
-        let now = Utc::now();
+        let now = clock::now();
         let written = |receipts_before| [Appended::Written { receipts_before }];
         let (soon, later) = (now + TimeDelta::milliseconds(900), now + TimeDelta::minutes(2));
         assert!(wakes_follower(&written(1), Some(later), now), "it has arrived before its submission ended");

@@ -8,11 +8,12 @@ use super::{
     token::TokenSigner,
 };
 use crate::{
+    clock,
     config::receipt::WebhookReceiver as Settings,
     domain::{route::Location, watch::Way},
     trust,
 };
-use chrono::{TimeDelta, Utc};
+use chrono::TimeDelta;
 use reqwest::{Client, StatusCode, redirect};
 use std::{error::Error as StdError, fmt, io, time::Duration};
 use thiserror::Error;
@@ -160,7 +161,7 @@ impl SelfReceipt {
     /// Sends one message. That it is answered well is not the proof; that it arrives is.
     pub async fn send_once(&self) -> Result<(), SelfReceiptError> {
         let holds = TOKEN_HOLDS + TimeDelta::from_std(self.limit).unwrap_or(TOKEN_HOLDS);
-        let token = self.signer.issue_to_self(self.way, &self.receiver, Utc::now() + holds);
+        let token = self.signer.issue_to_self(self.way, &self.receiver, clock::now() + holds);
         let failed = |at, status: Option<StatusCode>| SelfReceiptError::Failed {
             receiver: self.receiver.clone(),
             at,

@@ -67,12 +67,17 @@ pub(super) async fn resume(
 }
 
 pub(super) fn pause_of(row: &AnyRow) -> Result<Pause, Fault> {
-    let route = text(row, 0)?;
+    pause_at(row, 0)
+}
+
+/// The pause whose columns begin at this one.
+pub(super) fn pause_at(row: &AnyRow, first: usize) -> Result<Pause, Fault> {
+    let route = text(row, first)?;
     Ok(Pause {
         route: (!route.is_empty()).then(|| RouteName::from_text(route)),
-        owner: text(row, 1)?,
-        reason: text(row, 2)?,
-        until: instant(int(row, 3)?)?,
+        owner: text(row, first + 1)?,
+        reason: text(row, first + 2)?,
+        until: instant(int(row, first + 3)?)?,
     })
 }
 

@@ -3,9 +3,10 @@
 use super::{
     fault::Fault,
     file::OpenedFile,
-    schema,
+    look, schema,
     statement::{run, values},
 };
+use chrono::TimeDelta;
 use sqlx::{Any, AnyConnection, AnyPool, any::AnyRow, pool::PoolConnection};
 use std::{
     ops::{Deref, DerefMut},
@@ -99,7 +100,8 @@ pub(super) struct Database {
     /// The file of an SQLite store, once it is open.
     file: OnceLock<OpenedFile>,
     is_migrated: AtomicBool,
-    migrating: Mutex<()>,
+    /// Held during the first contact. By how much it moved our clock, if that made it another time.
+    first_contact: Mutex<Result<(), TimeDelta>>,
 }
 
 impl Database {
@@ -111,22 +113,35 @@ impl Database {
             writing,
             file: OnceLock::new(),
             is_migrated: AtomicBool::new(false),
-            migrating: Mutex::new(()),
+            first_contact: Mutex::new(Ok(())),
         }
     }
 
-    /// Begins a transaction. At the first contact the schema is brought up to date.
+    /// Begins a transaction. At the first contact the schema is brought up to date, and our clock set by that of PostgreSQL.
     pub(super) async fn begin(&self, access: Access) -> Result<Work, Fault> {
         if !self.is_migrated.load(Ordering::Acquire) {
-            let _one_at_a_time = self.migrating.lock().await;
+            let mut contact = self.first_contact.lock().await;
             if !self.is_migrated.load(Ordering::Acquire) {
                 let mut work = self.begin_bare(Access::Write).await?;
                 let result = schema::bring_up_to_date(&mut work, self.dialect).await;
                 self.finish(work, result).await?;
+                *contact = self.set_clock().await?;
                 self.is_migrated.store(true, Ordering::Release);
             }
+            // Whoever waited here asks for something by the time that it was before.
+            (*contact).map_err(Fault::ClockMoved)?;
         }
         self.begin_bare(access).await
+    }
+
+    /// Sets our clock by the database's, where it has one of its own.
+    async fn set_clock(&self) -> Result<Result<(), TimeDelta>, Fault> {
+        if self.dialect == Dialect::Sqlite {
+            return Ok(Ok(()));
+        }
+        let mut work = self.begin_bare(Access::Read).await?;
+        let result = look::set_clock(&mut work).await;
+        self.finish(work, result).await
     }
 
     async fn begin_bare(&self, access: Access) -> Result<Work, Fault> {

@@ -23,6 +23,9 @@ pub(super) enum Fault {
     /// The file that was opened is not there any more.
     #[error("{0}")]
     Gone(String),
+    /// What was asked for was asked for by a time that it was not.
+    #[error("our clock was {} s off the store's, whose time we keep from now on: this is to be asked for again", .0.as_seconds_f64())]
+    ClockMoved(chrono::TimeDelta),
     /// No answer in time.
     #[error("no answer within {0:?}")]
     TooLate(std::time::Duration),
@@ -48,7 +51,9 @@ impl Fault {
             }
             Self::Database(Sqlx::Encode(_) | Sqlx::Decode(_) | Sqlx::ColumnDecode { .. }) => true,
             Self::Corrupt { .. } => true,
-            Self::Database(_) | Self::Schema(_) | Self::Gone(_) | Self::TooLate(_) => false,
+            Self::Database(_) | Self::Schema(_) | Self::Gone(_) | Self::ClockMoved(_) | Self::TooLate(_) => {
+                false
+            }
         }
     }
 
@@ -83,7 +88,7 @@ impl From<Fault> for StoreError {
             Fault::Database(other) => Self::Unavailable(other.to_string()),
             Fault::Corrupt { what, reason } => Self::Corrupt { what, reason },
             Fault::Schema(reason) => Self::Schema(reason),
-            Fault::TooLate(_) | Fault::Gone(_) => Self::Unavailable(fault.to_string()),
+            Fault::TooLate(_) | Fault::Gone(_) | Fault::ClockMoved(_) => Self::Unavailable(fault.to_string()),
         }
     }
 }

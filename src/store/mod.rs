@@ -16,6 +16,7 @@ mod file;
 pub mod follower;
 mod keep;
 mod levels;
+mod look;
 mod open;
 mod plan;
 mod read;
@@ -32,13 +33,16 @@ pub use claim::{Claim, claim, is_served};
 pub use error::StoreError;
 pub use open::open;
 
-use crate::domain::{
-    canary::{Canary, CanaryKind, Event, Plan},
-    disagreement::Disagreement,
-    following::Stopped,
-    route::{CanaryId, Location, NotificationId, RouteName},
-    verdict::{Class, Verdict},
-    watch::{Mark, Way},
+use crate::{
+    clock::Skew,
+    domain::{
+        canary::{Canary, CanaryKind, Event, Plan},
+        disagreement::Disagreement,
+        following::Stopped,
+        route::{CanaryId, Location, NotificationId, RouteName},
+        verdict::{Class, Verdict},
+        watch::{Mark, Way},
+    },
 };
 use async_trait::async_trait;
 use chrono::{DateTime, Utc};
@@ -210,6 +214,15 @@ pub struct Pause {
     pub until: DateTime<Utc>,
 }
 
+/// What a look at the store shows.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Look {
+    /// The pauses in force now.
+    pub pauses: Vec<Pause>,
+    /// How far the store's clock is ahead of the system's. Nothing for a file: it has no clock.
+    pub skew: Option<Skew>,
+}
+
 /// What the operator did, for the record.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Operation {
@@ -342,6 +355,12 @@ pub trait Store: FollowerStore + AuditStore {
 
     /// Erases identifiers, attempts and digests of a canary, closes it, and leaves the verdict. `false` if there is none such.
     async fn erase(&self, target: &ErasureTarget, operation: &Operation) -> Result<bool, StoreError>;
+
+    /// Looks at the pauses in force and, in the same round trip, at the store's clock: [`clock::now`](crate::clock::now) follows it.
+    ///
+    /// From the first contact on, whichever call makes it, it is as late as the store says. Where that is another time than before, the
+    /// calls that waited for the contact are refused: what they ask for was meant for a time that it is not.
+    async fn look(&self) -> Result<Look, StoreError>;
 
     /// Pauses in force at `now`.
     async fn pauses(&self, now: DateTime<Utc>) -> Result<Vec<Pause>, StoreError>;

@@ -6,7 +6,7 @@ use super::{
     row::int,
     statement::{execute, fetch, run, values},
 };
-use chrono::Utc;
+use crate::clock;
 use sqlx::AnyConnection;
 
 /// The steps, in order; the first is number 1.
@@ -45,7 +45,7 @@ pub(super) async fn bring_up_to_date(conn: &mut AnyConnection, dialect: Dialect)
         };
         let text = text.replace("/*clustered*/", clustered).replace("/*bytewise*/", bytewise);
         run(conn, text).await.map_err(hint)?;
-        let now = Utc::now().timestamp_micros();
+        let now = clock::now().timestamp_micros();
         execute(conn, "INSERT INTO schema_step (step, applied_at) VALUES ($1, $2)", values![step, now])
             .await?;
     }

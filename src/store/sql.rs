@@ -1,7 +1,7 @@
 //! The store on a database of SQL.
 
 use super::{
-    Append, Appended, Decision, ErasureTarget, Filter, Horizon, InFlight, Lease, Operation, Pause,
+    Append, Appended, Decision, ErasureTarget, Filter, Horizon, InFlight, Lease, Look, Operation, Pause,
     PlanRequest, Planned, Removed, Settled, Store, StoreError, Stored, WindowSum, control,
     database::{Access, Database, transaction},
     fault::Fault,
@@ -11,12 +11,15 @@ use super::{
     sums::{self, Family},
     writer::{Job, Writer},
 };
-use crate::domain::{
-    canary::{CanaryKind, Event},
-    disagreement::Disagreement,
-    route::{CanaryId, Location, RouteName},
-    verdict::{Class, Verdict},
-    watch::{Mark, Way},
+use crate::{
+    clock,
+    domain::{
+        canary::{CanaryKind, Event},
+        disagreement::Disagreement,
+        route::{CanaryId, Location, RouteName},
+        verdict::{Class, Verdict},
+        watch::{Mark, Way},
+    },
 };
 use async_trait::async_trait;
 use chrono::{DateTime, TimeDelta, Utc};
@@ -186,7 +189,7 @@ impl Store for SqlStore {
         &self,
         location: &Location,
     ) -> Result<Vec<(RouteName, Option<DateTime<Utc>>, Option<DateTime<Utc>>)>, StoreError> {
-        let (statement, values) = read::newest_statement(location, Utc::now());
+        let (statement, values) = read::newest_statement(location, clock::now());
         let rows = self.database.query(&statement, values).await?;
         let newest = |row| -> Result<_, Fault> {
             Ok((RouteName::from_text(text(row, 0)?), maybe_instant(row, 1)?, maybe_instant(row, 2)?))
@@ -211,6 +214,10 @@ impl Store for SqlStore {
             control::note(&mut work, operation).await?;
             Ok(found)
         })
+    }
+
+    async fn look(&self) -> Result<Look, StoreError> {
+        Ok(self.database.look().await?)
     }
 
     async fn pauses(&self, now: DateTime<Utc>) -> Result<Vec<Pause>, StoreError> {

@@ -83,6 +83,14 @@ pub(super) async fn fetch(
     Ok(prepared(text.into(), values).fetch_all(conn).await?)
 }
 
+/// Runs a query without values, in a single round trip.
+pub(super) async fn fetch_simple(
+    conn: &mut AnyConnection,
+    text: impl Into<String>,
+) -> Result<Vec<AnyRow>, Fault> {
+    Ok(sqlx::raw_sql(AssertSqlSafe(text.into())).fetch_all(conn).await?)
+}
+
 /// Runs statements that have no values and no answer.
 pub(super) async fn run(conn: &mut AnyConnection, text: impl Into<String>) -> Result<(), Fault> {
     sqlx::raw_sql(AssertSqlSafe(text.into())).execute(conn).await?;

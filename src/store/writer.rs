@@ -13,7 +13,7 @@ use super::{
     stream::Newest,
     sums::Deltas,
 };
-use chrono::Utc;
+use crate::clock;
 use sqlx::AnyConnection;
 use std::{
     collections::VecDeque,
@@ -181,6 +181,7 @@ impl Writer {
 fn fault_again(fault: &Fault, text: &str) -> Fault {
     match fault {
         Fault::TooLate(limit) => Fault::TooLate(*limit),
+        Fault::ClockMoved(moved) => Fault::ClockMoved(*moved),
         Fault::Gone(reason) => Fault::Gone(reason.clone()),
         Fault::Schema(reason) => Fault::Schema(reason.clone()),
         Fault::Corrupt { what, reason } => Fault::Corrupt { what, reason: reason.clone() },
@@ -212,7 +213,7 @@ impl Batch {
     /// Writes all, in the order in which every process locks: numbers, caps, canaries, and last the rows that many canaries share, so
     /// that those are locked for a short time.
     async fn write(&self, conn: &mut AnyConnection, database: &Database) -> Result<Answers, Fault> {
-        let (now, dialect) = (Utc::now(), database.dialect);
+        let (now, dialect) = (clock::now(), database.dialect);
         let (mut newest, mut deltas) = (Newest::default(), Deltas::default());
         let change = reserve_changes(conn, &self.decisions).await?;
         let planned = plan(conn, &self.wishes, &mut newest).await?;

@@ -336,8 +336,8 @@ entries! {
     SKEW = Entry {
         name: "ClockSkew",
         question: "Can we trust ages?",
-        says: "Another clock, the store's or a ledger's, differs from ours by more than a minute, so ages are wrong by as much.",
-        says_not: "It doesn't say whose clock is wrong.",
+        says: "The store's clock differs from a monitor's machine's, or a ledger's from the time by which the monitors go, by more than a minute. Ages in that ledger are wrong by as much; between monitors nothing is, since all go by the store's clock.",
+        says_not: "It doesn't say whose clock is wrong. If it is the store's, slots and pauses are as early or late as it is.",
         severity: Severity::Ticket,
         audience: Audience::Owners,
         eligible: "every clock that can be compared",

@@ -67,8 +67,12 @@ fn stale(plan: &Plan<'_>) -> AlertRule {
 fn skew() -> AlertRule {
     let mut n = Numbers::default();
     let newest = newest(&f::MONITOR_CLOCK_SKEW, "", &mut n);
-    let bound =
-        n.put("seconds of difference", 60.0, Source::Chosen, "ages of minutes are then wrong by a good part");
+    let bound = n.put(
+        "seconds of difference",
+        60.0,
+        Source::Chosen,
+        "a ledger's ages of minutes are then wrong by a good part, and a machine's clock is kept by nobody",
+    );
     let expr = format!("max by (against) (abs({newest})) > {bound}");
     of_monitor(&catalog::SKEW, expr, "10m", "the clock of {{ $labels.against }} differs from ours", n)
 }

@@ -6,9 +6,8 @@ mod tour;
 mod view;
 
 use super::Outcome;
-use crate::cli::out::say;
+use crate::{cli::out::say, clock};
 use anyhow::{Context, Result};
-use chrono::Utc;
 use clap::{Args, Subcommand};
 use std::{
     fs::Permissions,
@@ -110,7 +109,7 @@ fn draw(stage: &stage::Stage, is_terminal: bool, drawn: usize, shown_for: Durati
     let shared = stage.monitor.shared();
     let faults: Vec<String> = stage.simulator.faults().iter().map(|f| f.fault.to_string()).collect();
     let (snapshot, is_starting) = (shared.snapshot.load(), shown_for < START);
-    let lines = view::render(&shared.active.load(), &snapshot, &faults, is_starting, Utc::now());
+    let lines = view::render(&shared.active.load(), &snapshot, &faults, is_starting, clock::now());
     let mut out = std::io::stdout().lock();
     if is_terminal && drawn > 0 {
         write!(out, "\x1b[{drawn}A")?;

@@ -1,14 +1,16 @@
 //! MySQL's and MariaDB's part of a check.
 
 use super::{Rights, Scan};
-use crate::ledger::{
-    LedgerError,
-    binds::{Binds, Prepared, locate},
-    cell::Cell,
-    mysql::{MysqlReader, sample},
-    sql::Parameter,
+use crate::{
+    clock,
+    ledger::{
+        LedgerError,
+        binds::{Binds, Prepared, locate},
+        cell::Cell,
+        mysql::{MysqlReader, sample},
+        sql::Parameter,
+    },
 };
-use chrono::Utc;
 use sqlx::{Column, Row, mysql::MySqlRow};
 use std::collections::BTreeMap;
 
@@ -143,7 +145,7 @@ async fn whole_tables(
     const EXPLAIN: &str = "explain ";
     let sql = format!("{EXPLAIN}{}", prepared.query.sql);
     let lists: Vec<usize> = prepared.query.lists.iter().map(|place| place + EXPLAIN.len()).collect();
-    let values = binds.in_order(prepared, Utc::now());
+    let values = binds.in_order(prepared, clock::now());
     let steps = mysql.fetch(prepared.name, sql, &lists, values).await?;
     let whole = |step: &MySqlRow| {
         // `<derived2>` and the like are results, not tables.

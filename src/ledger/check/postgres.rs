@@ -3,13 +3,15 @@
 mod plan;
 
 use super::{Rights, Scan};
-use crate::ledger::{
-    LedgerError,
-    binds::{Bind, Binds, Prepared, locate},
-    cell::Cell,
-    postgres::{PostgresReader, sample},
+use crate::{
+    clock,
+    ledger::{
+        LedgerError,
+        binds::{Bind, Binds, Prepared, locate},
+        cell::Cell,
+        postgres::{PostgresReader, sample},
+    },
 };
-use chrono::Utc;
 use plan::{WholeRead, whole_reads};
 use serde_json::Value;
 use sqlx::{Column, Row};
@@ -73,7 +75,7 @@ pub async fn row_of_types(
         "select w.* from (select 1) as one left join ({}\n) as w on true limit 1",
         prepared.query.sql
     );
-    let rows = postgres.fetch(prepared.name, sql, binds.in_order(prepared, Utc::now())).await?;
+    let rows = postgres.fetch(prepared.name, sql, binds.in_order(prepared, clock::now())).await?;
     let Some(row) = rows.first() else { return Ok(None) };
     let present: Vec<&str> = row.columns().iter().map(Column::name).collect();
     let places = locate(prepared, &present)?;
@@ -87,7 +89,7 @@ pub async fn scans(
     binds: &Binds,
 ) -> Result<Vec<Scan>, LedgerError> {
     let sql = format!("explain (verbose, format json) {}", prepared.query.sql);
-    let rows = postgres.fetch(prepared.name, sql, binds.in_order(prepared, Utc::now())).await?;
+    let rows = postgres.fetch(prepared.name, sql, binds.in_order(prepared, clock::now())).await?;
     let plan: Option<Value> = rows.first().and_then(|row| row.try_get(0).ok());
     let reads = whole_reads(plan.as_ref().unwrap_or(&Value::Null));
     if reads.is_empty() {

@@ -1,13 +1,15 @@
 //! SQLite's part of a check.
 
 use super::Scan;
-use crate::ledger::{
-    LedgerError,
-    binds::{Binds, Prepared, locate},
-    cell::Cell,
-    sqlite::SqliteReader,
+use crate::{
+    clock,
+    ledger::{
+        LedgerError,
+        binds::{Binds, Prepared, locate},
+        cell::Cell,
+        sqlite::SqliteReader,
+    },
 };
-use chrono::Utc;
 use sqlx::{Column, Row};
 
 /// From which size of the file on reading all of a table hurts, in bytes.
@@ -32,7 +34,7 @@ pub async fn row_of_types(
         "select w.* from (select 1) as one left join ({}\n) as w on true limit 1",
         prepared.query.sql
     );
-    let rows = sqlite.fetch(prepared.name, sql, binds.in_order(prepared, Utc::now())).await?;
+    let rows = sqlite.fetch(prepared.name, sql, binds.in_order(prepared, clock::now())).await?;
     if let Some(row) = rows.first() {
         let present: Vec<&str> = row.columns().iter().map(Column::name).collect();
         locate(prepared, &present)?;
@@ -51,7 +53,7 @@ pub async fn scans(
     let is_large =
         size.first().and_then(|row| row.try_get::<i64, _>("bytes").ok()).is_some_and(|bytes| bytes >= LARGE);
     let sql = format!("explain query plan {}", prepared.query.sql);
-    let rows = sqlite.fetch(prepared.name, sql, binds.in_order(prepared, Utc::now())).await?;
+    let rows = sqlite.fetch(prepared.name, sql, binds.in_order(prepared, clock::now())).await?;
     let details = rows.iter().filter_map(|row| row.try_get::<String, _>("detail").ok());
     Ok(details
         .filter_map(|detail| {

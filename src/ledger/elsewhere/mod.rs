@@ -22,6 +22,7 @@ use super::{
     wanted::Field,
 };
 use crate::{
+    clock,
     config::ledger::{AcceptedElsewhere, AcceptedSource, AcceptedSql},
     domain::{elsewhere::Bounds, flow::rows::RouteNo},
 };
@@ -189,7 +190,7 @@ impl Elsewhere {
             };
             return Ok(format!("{seen}, {process}"));
         }
-        let now = Utc::now();
+        let now = clock::now();
         let (from, until) = (now - TimeDelta::hours(2), now - TimeDelta::hours(1));
         let counts = self.accepted(from, until, now).await?;
         let seen =

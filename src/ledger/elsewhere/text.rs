@@ -6,11 +6,12 @@ use super::{
     web::Web,
 };
 use crate::{
+    clock,
     config::ledger::PrometheusText,
     domain::{elsewhere::Sample, flow::rows::RouteNo},
     ledger::{LedgerError, flow::RouteField},
 };
-use chrono::{DateTime, Utc};
+use chrono::DateTime;
 use reqwest::Url;
 use std::{
     collections::BTreeMap,
@@ -54,9 +55,9 @@ impl TextPage {
     /// # Errors
     /// When the page can't be read, or has no such counter.
     pub async fn sample(&self) -> Result<Sample<RouteNo>, ElsewhereError> {
-        let (began, uptime) = (Utc::now(), self.made_at.elapsed());
+        let (began, uptime) = (clock::now(), self.made_at.elapsed());
         let (status, text) = self.web.get(self.url.clone()).await?;
-        let ended = Utc::now();
+        let ended = clock::now();
         if status != 200 {
             return Err(self.web.unusable(format!("it answers with {status}")));
         }

@@ -15,6 +15,7 @@ use super::{
     text_of,
 };
 use crate::{
+    clock,
     config::ledger::{Cursor, Ledger},
     domain::{
         audit::sample::Reading,
@@ -220,7 +221,7 @@ impl LedgerFlow {
         let (adapter, prepared) = (&self.adapter, &stream.prepared);
         adapter
             .counted(async {
-                let now = Utc::now();
+                let now = clock::now();
                 let after = match after {
                     Some(after) if after.at.is_some() == stream.cursor.at.is_some() => after.clone(),
                     Some(_) => {
@@ -297,7 +298,7 @@ impl FlowReader for LedgerFlow {
     async fn truths(&self, units: &[UnitId]) -> Result<Truths, LedgerError> {
         let ids: BTreeSet<String> = units.iter().map(|unit| text_of(&unit.notification)).collect();
         let ids: Vec<String> = ids.into_iter().collect();
-        let mut truths = Truths { as_of: Utc::now(), found: HashMap::new(), refused: 0 };
+        let mut truths = Truths { as_of: clock::now(), found: HashMap::new(), refused: 0 };
         if ids.is_empty() {
             return Ok(truths);
         }

@@ -1,13 +1,15 @@
 //! PostgreSQL's part of the grants.
 
 use super::{Grants, Note, Relation, Whose, functions, tables, wanted};
-use crate::ledger::{
-    LedgerError,
-    binds::{Bind, Binds, Prepared},
-    postgres::PostgresReader,
-    sql::names::TableName,
+use crate::{
+    clock,
+    ledger::{
+        LedgerError,
+        binds::{Bind, Binds, Prepared},
+        postgres::PostgresReader,
+        sql::names::TableName,
+    },
 };
-use chrono::Utc;
 use serde_json::Value;
 use sqlx::{Row, postgres::PgRow};
 use std::collections::{BTreeMap, BTreeSet};
@@ -234,7 +236,7 @@ async fn unnamed(
 
 async fn plan(postgres: &PostgresReader, prepared: &Prepared, binds: &Binds) -> Result<Value, LedgerError> {
     let sql = format!("explain (verbose, format json) {}", prepared.query.sql);
-    let rows = postgres.fetch(prepared.name, sql, binds.in_order(prepared, Utc::now())).await?;
+    let rows = postgres.fetch(prepared.name, sql, binds.in_order(prepared, clock::now())).await?;
     Ok(rows.first().and_then(|row| row.try_get(0).ok()).unwrap_or(Value::Null))
 }
 

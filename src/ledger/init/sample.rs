@@ -4,7 +4,10 @@ use super::{
     facts::{ColumnFact, Kind, Table},
     source::{Source, quoted},
 };
-use crate::ledger::{LedgerError, sql::Dialect};
+use crate::{
+    clock,
+    ledger::{LedgerError, sql::Dialect},
+};
 use chrono::{DateTime, NaiveDateTime, Utc};
 
 /// How many rows are looked at.
@@ -107,7 +110,7 @@ pub async fn written(
     let (text, inner) = (as_text("v", dialect), some(schema, table, column, dialect));
     let sql = format!("select {text} from ({inner}) as seen where v is not null limit 200");
     let texts: Vec<String> = source.texts(&sql, &[]).await?.into_iter().flatten().flatten().collect();
-    Ok(of_texts(&texts, column.kind, Utc::now()))
+    Ok(of_texts(&texts, column.kind, clock::now()))
 }
 
 /// What these values of a column are.

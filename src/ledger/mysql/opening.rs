@@ -4,7 +4,8 @@ use super::{
     super::{LedgerError, binds::Limits},
     failure::{Failure, answer},
 };
-use chrono::{DateTime, TimeDelta, Utc};
+use crate::clock;
+use chrono::{DateTime, TimeDelta};
 use futures_util::TryStreamExt;
 use sqlx::{AssertSqlSafe, MySqlConnection, Row, mysql::MySqlRow, raw_sql};
 use std::time::Duration;
@@ -108,10 +109,10 @@ pub async fn begin(
         read_only = flavor.read_only_variable(),
         probe = if may_probe { format!("; {}", flavor.replica_status()) } else { String::new() },
     );
-    let before = Utc::now();
+    let before = clock::now();
     let rows: Result<Vec<MySqlRow>, sqlx::Error> =
         raw_sql(AssertSqlSafe(text)).fetch(connection).try_collect().await;
-    let after = Utc::now();
+    let after = clock::now();
     let rows = match rows {
         Ok(rows) => rows,
         // A privilege that is missing.

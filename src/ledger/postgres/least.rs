@@ -1,14 +1,16 @@
 //! What comes before all ids of a stream.
 
 use super::PostgresReader;
-use crate::ledger::{
-    LedgerError,
-    binds::{Binds, Prepared, locate},
-    cell::{Cell, Misfit},
-    position::Value,
-    wanted::Field,
+use crate::{
+    clock,
+    ledger::{
+        LedgerError,
+        binds::{Binds, Prepared, locate},
+        cell::{Cell, Misfit},
+        position::Value,
+        wanted::Field,
+    },
 };
-use chrono::Utc;
 use sqlx::{Column, Row};
 use uuid::Uuid;
 
@@ -22,7 +24,7 @@ pub async fn least_id(
         "select w.* from (select 1) as one left join ({}\n) as w on true limit 1",
         prepared.query.sql
     );
-    let values = Binds::default().in_order(prepared, Utc::now());
+    let values = Binds::default().in_order(prepared, clock::now());
     let rows = postgres.fetch(prepared.name, sql, values).await?;
     let name = prepared.wanted.name(id);
     let none = |what: &str| {

@@ -4,6 +4,7 @@ use super::{
     super::{LedgerError, binds::Limits},
     failure::Failure,
 };
+use crate::clock;
 use chrono::{DateTime, TimeDelta, Utc};
 use futures_util::TryStreamExt;
 use sqlx::{AssertSqlSafe, PgConnection, Row, postgres::PgRow, raw_sql};
@@ -52,10 +53,10 @@ pub async fn begin(
         total = limits.total().as_millis(),
         probe = if may_probe { CLOCK_AND_LAG } else { CLOCK },
     );
-    let before = Utc::now();
+    let before = clock::now();
     let rows: Result<Vec<PgRow>, sqlx::Error> =
         raw_sql(AssertSqlSafe(text)).fetch(connection).try_collect().await;
-    let after = Utc::now();
+    let after = clock::now();
     let rows = match rows {
         Ok(rows) => rows,
         Err(sqlx::Error::Database(answer)) if may_probe && is_refusal(answer.code().as_deref()) => {

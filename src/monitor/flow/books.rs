@@ -9,6 +9,7 @@ pub use units::RouteUnits;
 use super::{Following, LedgerToFollow, PassError, elsewhere::hold};
 use crate::{
     catalog::labels::OTHER_ROUTE,
+    clock,
     config::ledger::Ledger,
     domain::{
         accounting::{self, Partition},
@@ -142,7 +143,7 @@ pub async fn reconcile(
         deadlines: asked.deadlines,
         erased: &erased,
     };
-    let mut following = Following::load(store, &wanted, Utc::now()).await?;
+    let mut following = Following::load(store, &wanted, clock::now()).await?;
     let mut tries = 0;
     loop {
         let as_of = catch_up(&mut following, store, &erased).await?;

@@ -5,6 +5,7 @@ use super::{
     residue::{MARGIN, last_closed_hour},
 };
 use crate::{
+    clock,
     domain::{
         elsewhere::{Accepted, Bounds, Samples, next_look},
         flow::rows::RouteNo,
@@ -169,7 +170,7 @@ async fn keep_looking(ledger: String, elsewhere: Arc<Elsewhere>, samples: Arc<Mu
     let Some(page) = elsewhere.page() else { return };
     let mut is_seen = true;
     loop {
-        let now = Utc::now();
+        let now = clock::now();
         let wait = (next_look(now, elsewhere.edge()) - now).to_std().unwrap_or_default();
         tokio::time::sleep(wait + BEHIND_THE_MARK).await;
         match page.sample().await {

@@ -18,6 +18,7 @@ pub use report::{FlowNumbers, FlowReport, RouteFlow};
 use super::{adapters::LedgerAdapter, shared::Shared, snapshot::Observer};
 use crate::{
     catalog::labels::{FollowerMode, LoopName},
+    clock,
     config::ledger::Ledger,
     ledger::FlowReader,
     store::follower::Lead,
@@ -77,7 +78,7 @@ pub async fn run(shared: Arc<Shared>, cancel: CancellationToken) {
                 Some(Err(_)) => all = false,
             }
         }
-        shared.loops.ended(LoopName::LedgerFollower, all, Utc::now());
+        shared.loops.ended(LoopName::LedgerFollower, all, clock::now());
         let soonest = followers.values().map(|follower| follower.next).min();
         let wait =
             soonest.map_or(ASK_EVERY, |at| at.saturating_duration_since(Instant::now()).min(ASK_EVERY));
@@ -144,7 +145,7 @@ impl Follower {
 
     /// Asks for the lead, and makes a pass where one is due.
     async fn step(&mut self, shared: &Shared) -> Result<(), PassError> {
-        let now = Utc::now();
+        let now = clock::now();
         match shared.store.lead(&self.name, &shared.owner, now, now + LEASE).await? {
             Lead::Theirs => {
                 self.stand_by(shared);
@@ -182,14 +183,14 @@ impl Follower {
         };
         let passed = following.pass(&*shared.store, &self.erased).await?;
         let save = following.save(passed.changes);
-        if !shared.store.save_followed(&self.name, &shared.owner, Utc::now(), &save).await? {
+        if !shared.store.save_followed(&self.name, &shared.owner, clock::now(), &save).await? {
             self.stand_by(shared);
             return Ok(());
         }
         if let Some(counters) = shared.counters.ledger(&self.name) {
             counters.read_seconds.observe(started.elapsed());
         }
-        shared.observed(&Observer::Ledger(self.name.clone()), Ok(()), Utc::now());
+        shared.observed(&Observer::Ledger(self.name.clone()), Ok(()), clock::now());
         if passed.is_end {
             self.next = started + self.every;
             self.caught_up(shared, &following, passed.as_of, config.baseline.is_some()).await;
@@ -213,7 +214,7 @@ impl Follower {
     async fn audit(&mut self, shared: &Shared, config: &Ledger, recent: &[Recent], is_end: bool) {
         let audited = Audited { ledger: &self.name, owner: &shared.owner, config, erased: &self.erased };
         let (reader, store) = (&*self.reader, &*shared.store);
-        if let Err(error) = self.audit.pass(audited, reader, store, recent, is_end, Utc::now()).await {
+        if let Err(error) = self.audit.pass(audited, reader, store, recent, is_end, clock::now()).await {
             tracing::warn!(event = "ledger_not_audited", ledger = self.name, reason = %error);
         }
     }
@@ -274,11 +275,11 @@ impl Follower {
             deadlines: &deadlines,
             erased: &self.erased,
         };
-        match Following::load(&*shared.store, &wanted, Utc::now()).await {
+        match Following::load(&*shared.store, &wanted, clock::now()).await {
             Err(error @ PassError::Kept(_)) => {
                 tracing::warn!(event = "ledger_begins_anew", ledger = self.name, reason = %error);
                 self.is_caught_up = false;
-                Following::anew(&wanted, Utc::now())
+                Following::anew(&wanted, clock::now())
             }
             result => result,
         }
@@ -310,7 +311,7 @@ impl Follower {
                 tracing::warn!(event = "ledger_too_much_pending", ledger = self.name, reason = %error);
             }
             PassError::Ledger(error) => {
-                shared.observed(&Observer::Ledger(self.name.clone()), Err(&error.to_string()), Utc::now());
+                shared.observed(&Observer::Ledger(self.name.clone()), Err(&error.to_string()), clock::now());
             }
             _ => tracing::warn!(event = "ledger_not_followed", ledger = self.name, reason = %error),
         }

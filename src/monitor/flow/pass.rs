@@ -7,6 +7,7 @@ use super::{
 };
 use crate::{
     catalog::bounds::LEDGER_WINDOWS,
+    clock,
     config::ledger::Ledger,
     domain::{
         accounting::Partition,
@@ -319,7 +320,7 @@ impl Following {
     ) -> Result<Vec<UnitId>, StoreError> {
         let from = match self.canaries_from {
             Some(from) => from,
-            None => store.oldest_canary().await?.unwrap_or_else(Utc::now) - CANARY_MARGIN,
+            None => store.oldest_canary().await?.unwrap_or_else(clock::now) - CANARY_MARGIN,
         };
         self.canaries_from = Some(from);
         let is_asked = |(row, is_closed): &&(NotificationRow, bool)| {

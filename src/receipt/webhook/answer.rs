@@ -1,13 +1,16 @@
 //! One request from its head to its answer: read, judge, write down, answer.
 
 use super::{body, connections::Seat};
-use crate::domain::{evidence::ArrivalRefusal, watch::Way};
 use crate::receipt::{
     Keeper,
     message::Message,
     rules::{Judgement, Rules},
     stats::{ArrivalResult, ReceiverStats},
     token::Verified,
+};
+use crate::{
+    clock,
+    domain::{evidence::ArrivalRefusal, watch::Way},
 };
 use chrono::{DateTime, Utc};
 use hyper::{
@@ -103,7 +106,7 @@ impl Answerer {
     ) -> Result<Record, ArrivalResult> {
         let (head, body) = request.into_parts();
         let by_head = if head.method == Method::POST {
-            rules.token_of_path(head.uri.path(), Utc::now())
+            rules.token_of_path(head.uri.path(), clock::now())
         } else {
             Err(ArrivalResult::Method)
         };
@@ -124,7 +127,7 @@ impl Answerer {
 
     /// A genuine canary that we refused has arrived all the same.
     fn remember(&self, rules: &Rules, result: ArrivalResult, token: Option<Verified>, message: &Message<'_>) {
-        let now = Utc::now();
+        let now = clock::now();
         if let Some((canary_id, reason)) = rules.refused_canary(result, token, message, now) {
             self.keeper.refused(canary_id, now, reason);
         }
@@ -173,7 +176,7 @@ impl Answerer {
 
 /// Judges in one go: a parsed body never outlives it, so that many at a time can't fill the memory.
 fn judge(rules: &Rules, token: Option<Verified>, message: &Message<'_>) -> Result<Record, ArrivalResult> {
-    let now = Utc::now();
+    let now = clock::now();
     match rules.judge(token, message, now, Uuid::now_v7().to_string()) {
         Judgement::Canary(arrival) => Ok(Record::Canary(arrival)),
         Judgement::SelfReceipt(way) => {

@@ -7,13 +7,13 @@ use super::{
     },
     FlowQueries,
 };
-use crate::domain::flow::rows::RouteNo;
 use crate::ledger::{
     LedgerAdapter,
     binds::{Binds, Prepared, Rows},
     check::{Finding, Level},
     notes::Notes,
 };
+use crate::{clock, domain::flow::rows::RouteNo};
 use chrono::{DateTime, TimeDelta, Utc};
 
 /// What is new in the long run came since then.
@@ -22,7 +22,7 @@ const RECENT: TimeDelta = TimeDelta::minutes(5);
 impl LedgerAdapter {
     /// Runs each query as it will be run in the long run: for what came in the last minutes, and for a closed hour.
     pub(in crate::ledger) async fn check_flow(&self, queries: &FlowQueries) -> Vec<Finding> {
-        let now = Utc::now();
+        let now = clock::now();
         let mut findings = self.check_stream(queries, &queries.notifications, now).await;
         if let Some(attempts) = &queries.attempts {
             findings.extend(self.check_stream(queries, attempts, now).await);
@@ -73,7 +73,7 @@ impl LedgerAdapter {
         let mut trials = vec![(&self.lookup.0, trial())];
         trials.extend(self.pending.iter().map(|(prepared, _)| (prepared, trial())));
         let Some(queries) = &self.flow else { return trials };
-        let now = Utc::now();
+        let now = clock::now();
         trials.push(self.trial_of(queries, &queries.notifications, now).await);
         if let Some(attempts) = &queries.attempts {
             trials.push(self.trial_of(queries, attempts, now).await);

@@ -9,6 +9,7 @@ use super::{
     ASKED_AT_ONCE, FlowQueries,
 };
 use crate::{
+    clock,
     domain::flow::rows::NotificationRow,
     ledger::{
         LedgerAdapter, LedgerError,
@@ -75,7 +76,7 @@ impl LedgerAdapter {
         cost: &mut Cost,
         findings: &mut Vec<Finding>,
     ) -> Result<(), LedgerError> {
-        let now = Utc::now();
+        let now = clock::now();
         let back = TimeDelta::from_std(self.overlap + self.refresh_every).unwrap_or(TimeDelta::days(1));
         let (recent, day) = (now - back, now - TimeDelta::days(1));
         let stream = &queries.notifications;
@@ -138,7 +139,7 @@ impl LedgerAdapter {
     ) -> Result<Looked<L::Row>, LedgerError> {
         let after = self.position_before(queries, stream, from).await?;
         let prepared = Prepared { max_rows: most.min(stream.prepared.max_rows), ..stream.prepared.clone() };
-        let binds = queries.page_binds(stream, after.clone(), None, Utc::now());
+        let binds = queries.page_binds(stream, after.clone(), None, clock::now());
         let binds = Binds { overlap: self.overlap, ..binds };
         let mut rows = PageRows::new(stream, &self.words, &after);
         let begun = Instant::now();

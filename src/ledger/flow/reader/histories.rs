@@ -2,6 +2,7 @@
 
 use super::{ASKED_AT_ONCE, LedgerFlow};
 use crate::{
+    clock,
     domain::{
         audit::{compare::History, sample::Reading},
         flow::rows::LedgerId,
@@ -26,7 +27,7 @@ impl LedgerFlow {
         with_keys: bool,
     ) -> Result<Reading, LedgerError> {
         if notifications.is_empty() {
-            return Ok(Reading { as_of: Utc::now(), found: HashMap::new() });
+            return Ok(Reading { as_of: clock::now(), found: HashMap::new() });
         }
         let ids: BTreeSet<String> = notifications.iter().map(text_of).collect();
         let (prepared, layout) = &self.adapter.lookup;
@@ -62,7 +63,7 @@ impl LedgerFlow {
         let adapter = &self.adapter;
         let (prepared, layout) = &adapter.lookup;
         let wanted: Vec<String> = wanted.into_iter().collect();
-        let mut all = Asked { as_of: Utc::now(), found: HashMap::new(), keys: HashMap::new() };
+        let mut all = Asked { as_of: clock::now(), found: HashMap::new(), keys: HashMap::new() };
         let mut left: Vec<&[String]> = wanted.chunks(ASKED_AT_ONCE).collect();
         while let Some(part) = left.pop() {
             let mut rows = HistoryRows::new(prepared, layout, &adapter.words);
