@@ -10,7 +10,8 @@ use super::{
     elsewhere::CountQuery,
     sql::names::{Names, TableName, Uses},
 };
-use chrono::{TimeDelta, Utc};
+use crate::clock;
+use chrono::TimeDelta;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The statements that give the rights, and what is to be known of them.
@@ -85,7 +86,7 @@ impl<'a> Whose<'a> {
         match self {
             Self::Ledger(adapter) => adapter.trials().await,
             Self::Elsewhere(query) => {
-                let now = Utc::now();
+                let now = clock::now();
                 let binds = query.binds(now - TimeDelta::hours(2), now - TimeDelta::hours(1));
                 // In the hour that a clock change repeats, NULLs are tried.
                 vec![(query.prepared(), binds.unwrap_or_default())]
