@@ -39,10 +39,11 @@ pub struct Loaded {
     pub places: Places,
 }
 
-/// A hash of all that a configuration says but its secrets and its location.
+/// A hash of all that a configuration says but its secrets and what each process has of its own: its location, its listeners and
+/// their public addresses, its store.
 ///
 /// Secrets are left out because the hash is shown on `/metrics`, where it would let a weak one be guessed, and because rules
-/// are made from the configuration where its secrets are not known. The location is left out because rules serve them all.
+/// are made from the configuration where its secrets are not known. What each process has of its own is left out because rules serve them all.
 /// It has 48 bits, so that it is exact as a metric's value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ConfigHash(u64);
@@ -51,7 +52,15 @@ impl ConfigHash {
     /// The hash of a configuration.
     pub fn of(config: &Config) -> Self {
         let mut value = serde_json::to_value(config).unwrap_or_default();
-        value["location"].take();
+        for own in ["location", "listeners", "store"] {
+            value[own].take();
+        }
+        for receiver in value["receivers"].as_object_mut().into_iter().flat_map(|all| all.values_mut()) {
+            let Some(webhook) = receiver.get_mut("webhook") else { continue };
+            for own in ["listen", "public_url"] {
+                webhook[own].take();
+            }
+        }
         let digest = Sha256::digest(value.to_string().as_bytes());
         Self(digest.iter().take(6).fold(0, |all, byte| all << 8 | u64::from(*byte)))
     }

@@ -115,3 +115,20 @@ fn the_same_file_has_the_same_hash_wherever_it_lies() {
     assert_ne!(here.config.store, there.config.store, "its paths count from its folder");
     assert_eq!(here.hash, there.hash);
 }
+
+/// Replicas and locations listen elsewhere, are reached elsewhere and keep their state elsewhere: the same rules serve them all.
+#[test]
+fn what_each_process_has_of_its_own_leaves_the_hash_alone() {
+    let hash = |text: &str| super::load_text(text).unwrap_or_else(|faults| panic!("{faults}")).hash;
+    let base = base();
+    for (from, to) in [
+        (":9464", ":9470"),
+        (":9465", ":9471"),
+        (":9466", ":9477"),
+        ("path: canary.sqlite", "path: other.sqlite"),
+        ("public_url: https://", "public_url: https://us-east."),
+    ] {
+        assert_eq!(hash(&edit(&base, from, to)), hash(&base), "{to}");
+    }
+    assert_ne!(hash(&edit(&base, "hourly_cap: 6", "hourly_cap: 7")), hash(&base));
+}
