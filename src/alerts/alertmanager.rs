@@ -24,6 +24,9 @@ const OFFICE: &str = "office-hours";
 /// Longer than the interval of the rules, so that a page is there before the tickets that it keeps quiet.
 const GROUP_WAIT: &str = "45s";
 
+/// How soon a page that is out says that one more route fails, or that all is well again. Tickets are in no such hurry.
+const PAGE_GROUP_INTERVAL: &str = "1m";
+
 /// The configuration, with lines of comment for its head; nothing without receivers.
 pub fn configuration(plan: &Plan<'_>) -> Option<(Yaml, Vec<String>)> {
     let receivers = plan.alerts.receivers.as_ref()?;
@@ -80,15 +83,17 @@ fn matchers(all: &[(&str, &str)]) -> Yaml {
 
 fn tree(receivers: &AlertReceivers) -> Yaml {
     let by = |labels: &[&str]| Yaml::texts(labels.iter().copied());
-    // The Watchdog is sent three times within the patience of the dead man's switch.
-    let every = Span(receivers.watchdog.patience.get() / 3);
+    // The Watchdog is sent three times within the patience of the dead man's switch. A group is looked at each `group_interval`, and what was
+    // sent a moment less than `repeat_interval` ago waits for the next look: with both alike it would be sent half as often.
+    let every = receivers.watchdog.patience.get() / 3;
+    let look = every / 5;
     let watchdog = Yaml::map([
         ("matchers", matchers(&[("audience", Audience::DeadMan.word())])),
         ("receiver", Yaml::text(&receivers.watchdog.receiver.name)),
         ("group_by", by(&["service", "alertname"])),
         ("group_wait", Yaml::text("0s")),
-        ("group_interval", Yaml::text(every.to_string())),
-        ("repeat_interval", Yaml::text(every.to_string())),
+        ("group_interval", Yaml::text(Span(look).to_string())),
+        ("repeat_interval", Yaml::text(Span(every - look).to_string())),
     ]);
     let (page, ticket) = (Severity::Page.word(), Severity::Ticket.word());
     let owners = ("audience", Audience::Owners.word());
@@ -96,12 +101,14 @@ fn tree(receivers: &AlertReceivers) -> Yaml {
         ("matchers", matchers(&[owners, ("severity", page)])),
         ("receiver", Yaml::text(&receivers.owners.name)),
         ("group_by", by(&["service", "alertname", "blind"])),
+        ("group_interval", Yaml::text(PAGE_GROUP_INTERVAL)),
         ("repeat_interval", Yaml::text("1h")),
     ]);
     let pages = Yaml::map([
         ("matchers", matchers(&[("severity", page)])),
         ("receiver", Yaml::text(&receivers.page.name)),
         ("group_by", by(&["service", "channel", "alertname"])),
+        ("group_interval", Yaml::text(PAGE_GROUP_INTERVAL)),
         ("repeat_interval", Yaml::text("4h")),
     ]);
     let tickets = |matching, receiver: &AlertReceiver| {
