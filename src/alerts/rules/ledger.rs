@@ -80,13 +80,15 @@ fn over_deadline(is_followed: bool, has_attempts: bool) -> AlertRule {
 
 fn forgotten(plan: &Plan<'_>, rules: &mut Vec<AlertRule>) {
     let summary = "a notification has been pending for very long";
+    // The time of the oldest is absent when nothing is pending, and bridged for a while then. The count is not.
+    let still = format!("and on (route) {OVER} > 0");
     let mut others = Vec::new();
     for route in plan.routes.iter().filter(|route| route.ledger.is_some()) {
         let Some(after) = route.differs.forgotten_after else { continue };
         let mut n = Numbers::default();
         let written =
             n.seconds("seconds of age", after.get(), Source::Configured, "`forgotten_after` of the route");
-        let expr = format!("time() - {OLDEST}{{route=\"{}\"}} > {written}", route.name);
+        let expr = format!("time() - {OLDEST}{{route=\"{}\"}} > {written}\n{still}", route.name);
         let mut rule = of_routes(&catalog::FORGOTTEN, &expr, "10m", summary, n);
         rule.labels = vec![("route", route.name.to_string())];
         rules.push(rule);
@@ -95,7 +97,7 @@ fn forgotten(plan: &Plan<'_>, rules: &mut Vec<AlertRule>) {
     let mut n = Numbers::default();
     let times = n.put("deadlines of age", 10.0, Source::Chosen, "no retry takes so long");
     let but = if others.is_empty() { String::new() } else { format!("{{route!~\"{}\"}}", others.join("|")) };
-    let expr = format!("time() - {OLDEST}{but} > on (route) {times} * {DEADLINE}");
+    let expr = format!("time() - {OLDEST}{but} > on (route) {times} * {DEADLINE}\n{still}");
     rules.push(of_routes(&catalog::FORGOTTEN, &expr, "10m", summary, n));
 }
 

@@ -66,7 +66,7 @@ pub(super) fn scenarios(plan: &Plan<'_>, alerts: &[&AlertRule], out: &mut Vec<Sc
     forgotten(plan, alerts, &replica, out);
     if let Some(mut about) = about(plan, alerts, catalog::UNKNOWN.name, route, out) {
         let after = plan.alerts.reconcile_after.get().as_secs_f64();
-        aged(&mut about, &f::LEDGER_OLDEST_UNKNOWN, after, &replica);
+        aged(&mut about, &f::LEDGER_OLDEST_UNKNOWN, after, &[], &replica);
     }
     low_volume(plan, alerts, route, out);
     stopped(plan, alerts, route, out);
@@ -188,14 +188,21 @@ fn over_deadline(
     about.silent("a hung replica says that canaries fail", &and(&[old(5.0), none], &stale));
 }
 
-/// It fires on an age beyond `after` seconds.
-fn aged(about: &mut About<'_>, family: &'static crate::catalog::Family, after: f64, replica: &str) {
+/// It fires on an age beyond `after` seconds, while there is what makes it count.
+fn aged(
+    about: &mut About<'_>,
+    family: &'static crate::catalog::Family,
+    after: f64,
+    counts: &[Change],
+    replica: &str,
+) {
     let age = |times: f64| change(family, &[], Seg::Ago(after * times));
-    about.fires("an old one", &[age(1.3)]);
-    about.too_short(&[age(1.3)]);
+    let old = and(counts, &[age(1.3)]);
+    about.fires("an old one", &old);
+    about.too_short(&old);
     // It grows older while it is bridged: so much is left out.
-    about.silent("a younger one", &[age(0.7)]);
-    about.silent("a stale replica has an old one", &[age(1.3).at(replica), frozen(replica)]);
+    about.silent("a younger one", &and(counts, &[age(0.7)]));
+    about.silent("a stale replica has an old one", &and(counts, &[age(1.3).at(replica), frozen(replica)]));
 }
 
 fn forgotten(plan: &Plan<'_>, alerts: &[&AlertRule], replica: &str, out: &mut Vec<Scenario>) {
@@ -209,7 +216,11 @@ fn forgotten(plan: &Plan<'_>, alerts: &[&AlertRule], replica: &str, out: &mut Ve
             Some(after) => after.get(),
             None => route.route.deadline.get() * 10,
         };
-        aged(&mut about, &f::LEDGER_OLDEST_PENDING_DUE, after.as_secs_f64(), replica);
+        let after = after.as_secs_f64();
+        let one = change(&f::LEDGER_PENDING_OVER_DEADLINE, &[], Seg::Is(1.0));
+        aged(&mut about, &f::LEDGER_OLDEST_PENDING_DUE, after, &[one], replica);
+        let old = change(&f::LEDGER_OLDEST_PENDING_DUE, &[], Seg::Ago(after * 1.3));
+        about.silent("the last old one was delivered, and its time is still bridged", &[old]);
     }
 }
 
