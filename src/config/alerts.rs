@@ -79,7 +79,7 @@ pub struct WatchdogReceiver {
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct OfficeHours {
-    /// The days, such as `monday:friday`.
+    /// The days, such as `monday:friday`; all of them are `sunday:saturday`.
     pub days: Vec<String>,
     /// From, such as `08:00`.
     pub from: String,

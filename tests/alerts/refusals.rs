@@ -98,6 +98,8 @@ fn what_is_wrong_with_the_block_is_said_with_its_place() {
         ),
         ("    from: \"08:00\"", "    from: \"8\"", "this is no time of day"),
         ("    days: [monday:friday]", "    days: [friday:monday]", "these are no days of a week"),
+        // The Alertmanager would refuse it: its week begins on Sunday.
+        ("    days: [monday:friday]", "    days: [monday:sunday]", "these are no days of a week"),
         ("    zone: Europe/Berlin\n", "    zone: Europe/Berlim\n", "there is no such zone"),
         (
             "  routes:\n    webhook/transfer-alerts:",

@@ -13,7 +13,8 @@ use crate::{
 };
 use std::time::Duration;
 
-const DAYS: [&str; 7] = ["monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday"];
+/// In the order of the Alertmanager, whose week begins on Sunday: it refuses a range that runs over its end.
+const DAYS: [&str; 7] = ["sunday", "monday", "tuesday", "wednesday", "thursday", "friday", "saturday"];
 
 pub(super) fn check(alerts: &Alerts, draft: &Draft, at: &At, report: &mut Report) {
     text::name(&alerts.service, &at.key("service"), report);
@@ -119,8 +120,7 @@ fn office_hours(hours: &OfficeHours, at: &At, report: &mut Report) {
         let sound =
             matches!(places[..], [Some(_)]) || matches!(places[..], [Some(from), Some(to)] if from <= to);
         if !sound {
-            let hint =
-                "write a day in small letters, or two with a colon, the earlier first: `monday:friday`";
+            let hint = "write a day in small letters, or two with a colon, the earlier first: `monday:friday`; the Alertmanager's week begins on Sunday";
             report.fault(&at.key("days").key(n), "these are no days of a week", hint);
         }
     }
