@@ -1,14 +1,14 @@
 //! A look at the store: its clock and the pauses in force, in one question.
 
 use super::{
-    Look, Pause,
+    Pause,
     control::{self, pause_at},
     database::{Access, CALL_LIMIT, Database, Dialect},
     fault::Fault,
     row::{instant, int, maybe_text, micros},
     statement::fetch_simple,
 };
-use crate::clock::{self, Reading};
+use crate::clock::{self, Reading, Skew};
 use chrono::{TimeDelta, Utc};
 use sqlx::{AnyConnection, Row, any::AnyRow};
 use std::time::Instant;
@@ -23,6 +23,15 @@ const PAUSES_AND_CLOCK: &str = "SELECT clock.at, route, owner, reason, ends_at \
 
 /// PostgreSQL's clock alone, in microseconds.
 const CLOCK: &str = "SELECT CAST(EXTRACT(EPOCH FROM clock_timestamp()) * 1000000 AS BIGINT)";
+
+/// What a look at the store shows.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Look {
+    /// The pauses in force now.
+    pub pauses: Vec<Pause>,
+    /// How far the store's clock is ahead of the system's. Nothing for a file: it has no clock.
+    pub skew: Option<Skew>,
+}
 
 /// Asks in one round trip; the first column of the first row is PostgreSQL's clock.
 async fn ask(conn: &mut AnyConnection, text: &str) -> Result<(Vec<AnyRow>, Reading), Fault> {

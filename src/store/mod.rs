@@ -31,18 +31,16 @@ mod writer;
 pub use audit::{AuditSave, AuditStore, AuditSums};
 pub use claim::{Claim, claim, is_served};
 pub use error::StoreError;
+pub use look::Look;
 pub use open::open;
 
-use crate::{
-    clock::Skew,
-    domain::{
-        canary::{Canary, CanaryKind, Event, Plan},
-        disagreement::Disagreement,
-        following::Stopped,
-        route::{CanaryId, Location, NotificationId, RouteName},
-        verdict::{Class, Verdict},
-        watch::{Mark, Way},
-    },
+use crate::domain::{
+    canary::{Canary, CanaryKind, Event, Plan},
+    disagreement::Disagreement,
+    following::Stopped,
+    route::{CanaryId, Location, NotificationId, RouteName},
+    verdict::{Class, Verdict},
+    watch::{Mark, Way},
 };
 use async_trait::async_trait;
 use chrono::{DateTime, Utc};
@@ -212,15 +210,6 @@ pub struct Pause {
     pub reason: String,
     /// Until when.
     pub until: DateTime<Utc>,
-}
-
-/// What a look at the store shows.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Look {
-    /// The pauses in force now.
-    pub pauses: Vec<Pause>,
-    /// How far the store's clock is ahead of the system's. Nothing for a file: it has no clock.
-    pub skew: Option<Skew>,
 }
 
 /// What the operator did, for the record.
