@@ -5,6 +5,8 @@
 mod bench;
 #[path = "alerts/lint.rs"]
 mod lint;
+#[path = "alerts/mutants.rs"]
+mod mutants;
 #[path = "alerts/refusals.rs"]
 mod refusals;
 
@@ -110,7 +112,8 @@ fn scenarios_hold(what: &str, text: &str, wanted: &[&str]) {
     let plan = Plan::new(&config, config.alerts.as_ref().expect("it has alerts"), hash, false);
     let bench = Bench::new(&plan);
     for alert in wanted {
-        let (sound, said) = bench.run(alert, &bench.rules);
+        let scenarios: Vec<_> = bench.of(alert).cloned().collect();
+        let (sound, said) = bench.run(alert, &bench.rules, &scenarios);
         let shown: String = said.chars().take(6_000).collect();
         assert!(sound, "{what}, {alert}: {shown}");
     }

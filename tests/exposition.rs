@@ -79,7 +79,7 @@ fn expected_at_first(labels: &[Label]) -> BTreeSet<BTreeMap<String, String>> {
     for label in labels {
         let values = match (label, label.values()) {
             (Label::Channel, _) => vec!["webhook"],
-            (Label::VolumeClass, _) => vec!["low"],
+            (Label::VolumeClass, _) => vec!["unknown"],
             (_, Values::Words(words)) => words,
             (Label::Route, _) => vec![FULL],
             (Label::Location, _) => vec!["zurich"],
@@ -136,6 +136,7 @@ fn a_route_that_is_well_stays_within_its_budget() {
         (route.arrives, route.in_time) = Default::default();
         route.stopped_at = None;
         route.disagreements.clear();
+        route.controls.clear();
     }
     let ledger = snapshot.ledgers.get_mut("main").unwrap();
     let mut pending = reading(&config, false).at_least().clone();
@@ -338,7 +339,7 @@ proptest! {
         let config = config(&["receipts"], &provider);
         let bench = Bench::new(&config);
         let scrape = Scrape::read(&bench.page()).unwrap();
-        let labels = [("route", FULL), ("channel", "webhook"), ("provider", provider.as_str()), ("volume_class", "low")];
+        let labels = [("route", FULL), ("channel", "webhook"), ("provider", provider.as_str()), ("volume_class", "unknown")];
         prop_assert_eq!(scrape.value("delivery_route_info", &labels), Some(1.0));
     }
 

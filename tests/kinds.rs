@@ -55,6 +55,17 @@ async fn replays_and_controls_go_out_and_stay_out_of_the_sli() {
         Some(0.0),
         "only scheduled canaries are in the SLI"
     );
+    for arm in ["sink", "provider"] {
+        let good = [("arm", arm), ("class", "good"), ROUTE[0], ROUTE[1]];
+        until(&format!("the arm {arm} to be told"), 30, || {
+            match place.value("delivery_canary_controls", &good) {
+                Some(count) if count >= 2.0 => Ok(()),
+                other => Err(format!("{other:?}")),
+            }
+        });
+        let bad = [("arm", arm), ("class", "bad"), ROUTE[0], ROUTE[1]];
+        assert_eq!(place.value("delivery_canary_controls", &bad), None);
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

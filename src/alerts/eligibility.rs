@@ -4,7 +4,10 @@
 //! are bad, when its bound is just reached, as K says: accepted x factor x budget >= K.
 
 use super::number::full;
-use crate::catalog::labels::{VolumeClass, Window};
+use crate::{
+    catalog::labels::{VolumeClass, Window},
+    config::{Route, alerts::Alerts},
+};
 use std::{fmt, time::Duration};
 
 /// How many must be bad at the bound of a pair that pages.
@@ -105,6 +108,15 @@ impl fmt::Display for Reason {
                 window.word()
             ),
         }
+    }
+}
+
+/// The volume class of a configured route. It is a fact only where the configuration says how many are accepted a day.
+pub fn class_of(route: &Route, alerts: Option<&Alerts>) -> VolumeClass {
+    let differs = alerts.and_then(|alerts| Some((alerts, alerts.routes.get(route.full_name().as_str())?)));
+    match differs.and_then(|(alerts, differs)| Some((alerts, differs.accepted_per_day?))) {
+        Some((alerts, daily)) => volume_class(alerts.slo_period.get(), route.budget(), daily),
+        None => VolumeClass::Unknown,
     }
 }
 

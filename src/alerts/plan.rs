@@ -129,7 +129,7 @@ impl<'a> Plan<'a> {
 impl RoutePlan<'_> {
     /// The share of notifications that may be bad.
     pub fn budget(&self) -> f64 {
-        (100.0 - self.route.objective_percent) / 100.0
+        self.route.budget()
     }
 
     /// Whether its ledger is followed.

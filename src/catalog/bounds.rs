@@ -1,17 +1,24 @@
 //! What keeps the number of series small: the exported windows and the bounds of histograms.
 
 use super::labels::Window;
+use crate::domain::verdict::Class;
 use std::time::Duration;
 
 /// The most series that a route may have with one location while all is well, all labels, stages and a followed ledger included.
 pub const SERIES_PER_ROUTE: usize = 100;
 
 /// The most series that it may have while it fails in every way at once, with everything configured that can be.
-pub const SERIES_AT_WORST: usize = 120;
+pub const SERIES_AT_WORST: usize = 124;
 
 /// The windows of `delivery_canary_window`. The last day is in `delivery_canary_verdicts`, and whether a route fails now is in the
 /// evidence, so the one window that nothing else gives is that of the objective.
 pub const CANARY_WINDOWS: &[Window] = &[Window::Month];
+
+/// The window of `delivery_canary_controls`: long enough for some canaries of each arm, and an incident's own.
+pub const CONTROL_WINDOW: Window = Window::Hour;
+
+/// The classes of `delivery_canary_controls`. What is neither says nothing about whose fault it is.
+pub const ARM_CLASSES: [Class; 2] = [Class::Good, Class::Bad];
 
 /// The windows of what real traffic came to: those of the pairs that the budget burns by.
 pub const LEDGER_WINDOWS: &[Window] = &[

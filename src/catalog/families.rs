@@ -45,6 +45,8 @@ families! {
     CANARY_WINDOW = Gauge "delivery_canary_window" [Route, Location, Window, Class] in Count;
     /// Scheduled canaries first settled within the last day, by verdict in force.
     CANARY_VERDICTS = Gauge "delivery_canary_verdicts" [Route, Location, Verdict] in Count;
+    /// Canaries of a control arm first settled within the last hour that were good, and that were bad.
+    CANARY_CONTROLS = Gauge "delivery_canary_controls" [Route, Location, Arm, ArmClass] in Count absent "none of that arm and class was settled within the hour";
     /// Canaries without a verdict.
     CANARY_IN_FLIGHT = Gauge "delivery_canary_in_flight" [Route, Location] in Count;
     /// Slot of the oldest canary without a verdict.

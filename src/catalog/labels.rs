@@ -3,6 +3,7 @@
 use super::bounds;
 use crate::domain::{
     audit::compare::Change,
+    canary::CanaryKind,
     disagreement::Disagreement,
     evidence::{RefusalReason, SubmissionResult},
     failure_evidence::Question,
@@ -116,6 +117,8 @@ words!(
         Medium = "medium",
         /// Over neither: ages, absolute counts and canaries judge it.
         Low = "low",
+        /// It is not configured how much goes over it.
+        Unknown = "unknown",
     }
 );
 words!(
@@ -231,6 +234,8 @@ pub enum Label {
     Outcome,
     FollowerMode,
     Class,
+    Arm,
+    ArmClass,
     Verdict,
     Stage,
     Disagreement,
@@ -277,7 +282,8 @@ impl Label {
             Self::Cause => "cause",
             Self::Outcome => "outcome",
             Self::FollowerMode => "mode",
-            Self::Class => "class",
+            Self::Class | Self::ArmClass => "class",
+            Self::Arm => "arm",
             Self::Verdict => "verdict",
             Self::Disagreement | Self::HistoryChange => "kind",
             Self::Submission | Self::ReceiptResult => "result",
@@ -314,6 +320,8 @@ impl Label {
             Self::Outcome => words(&Outcome::ALL, Outcome::word),
             Self::FollowerMode => words(&FollowerMode::ALL, FollowerMode::word),
             Self::Class => words(&Class::ALL, Class::word),
+            Self::ArmClass => words(&bounds::ARM_CLASSES, Class::word),
+            Self::Arm => Values::Words(CanaryKind::ARMS.to_vec()),
             Self::Verdict => words(&Verdict::ALL, Verdict::word),
             Self::Stage => words(&Stage::ALL, Stage::word),
             Self::Disagreement => words(&Disagreement::ALL, Disagreement::word),

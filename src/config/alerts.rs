@@ -5,7 +5,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// What `alerts generate` makes rules from. The monitor itself reads none of it.
+/// What `alerts generate` makes rules from. The monitor itself takes only the routes' volume classes from it.
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Alerts {

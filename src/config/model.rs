@@ -238,9 +238,14 @@ impl Route {
         RouteName::new(self.channel, &self.name)
     }
 
+    /// The error budget: the share of notifications that may be bad.
+    pub fn budget(&self) -> f64 {
+        (100.0 - self.objective_percent) / 100.0
+    }
+
     /// The healthy failure rate: as configured, or half of the error budget. A share of 1.
     pub fn healthy_failure_rate(&self) -> f64 {
-        self.evidence.p0.unwrap_or((100.0 - self.objective_percent) / 200.0)
+        self.evidence.p0.unwrap_or(self.budget() / 2.0)
     }
 }
 

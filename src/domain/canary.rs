@@ -68,6 +68,18 @@ impl CanaryKind {
         matches!(self, Self::Scheduled | Self::Confirmation)
     }
 
+    /// The words for the control arms.
+    pub const ARMS: [&'static str; 2] = ["sink", "provider"];
+
+    /// The word for its arm, if it is a control.
+    pub const fn arm(self) -> Option<&'static str> {
+        match self {
+            Self::ControlSink => Some("sink"),
+            Self::ControlProvider => Some("provider"),
+            _ => None,
+        }
+    }
+
     /// Whether it goes past the service, so that no ledger row is expected.
     pub const fn is_control(self) -> bool {
         matches!(self, Self::ControlSink | Self::ControlProvider)

@@ -119,6 +119,9 @@ fn canaries(page: &mut Page, name: &str, location: &str, route: &RouteSnapshot) 
         let count = route.verdicts.get(&verdict).copied().unwrap_or(0);
         page.count(&f::CANARY_VERDICTS, &[name, location, verdict.word()], count);
     }
+    for ((arm, class), count) in &route.controls {
+        page.count(&f::CANARY_CONTROLS, &[name, location, arm, class.word()], *count);
+    }
     page.count(&f::CANARY_IN_FLIGHT, &here, route.in_flight);
     page.time(&f::CANARY_OLDEST_IN_FLIGHT, &here, route.oldest_in_flight);
     for (kind, count) in route.disagreements.iter().filter(|(_, count)| **count > 0) {

@@ -11,14 +11,14 @@ use super::{
 };
 use crate::{
     catalog::{
-        bounds::CANARY_WINDOWS,
+        bounds::{ARM_CLASSES, CANARY_WINDOWS, CONTROL_WINDOW},
         labels::{LoopName, Window},
     },
     clock::{self, Skew},
     domain::{
         audit::compare::Change, disagreement::Disagreement, pending::PendingSnapshot, route::RouteName,
     },
-    store::{AuditSums, InFlight, StoreError, WindowSum},
+    store::{AuditSums, ControlSum, InFlight, StoreError, WindowSum},
 };
 use chrono::{DateTime, TimeDelta, Utc};
 use std::{
@@ -72,6 +72,7 @@ impl<T> Kept<T> {
 #[derive(Default)]
 struct Memory {
     windows: HashMap<Window, Kept<Vec<WindowSum>>>,
+    controls: Kept<Vec<ControlSum>>,
     disagreements: Kept<Vec<Disagreements>>,
     audits: Kept<BTreeMap<String, AuditSums>>,
     in_flight: Kept<Vec<InFlight>>,
@@ -104,6 +105,7 @@ impl Memory {
             let sums = self.windows.entry(window).or_default();
             sums.refresh(WINDOW_EVERY, store.window(window.duration(), now)).await?;
         }
+        self.controls.refresh(WINDOW_EVERY, store.controls(CONTROL_WINDOW.duration(), now)).await?;
         let disagreements = store.disagreements(Window::Day.duration(), now);
         self.disagreements.refresh(WINDOW_EVERY, disagreements).await?;
         self.audits.refresh(WINDOW_EVERY, store.audits(Window::Day.duration(), now)).await?;
@@ -121,7 +123,7 @@ impl Memory {
         let pending = shared.pending();
         let mut routes: BTreeMap<RouteName, RouteSnapshot> = BTreeMap::new();
         for (name, route) in &active.routes {
-            let facts = RouteFacts::of(&route.config, route.interval);
+            let facts = RouteFacts::of(&route.config, route.interval, active.config.alerts.as_ref());
             let evidence = shared.evidence().get(name);
             let (newest_submission, newest_arrival) =
                 self.newest.value.get(name).copied().unwrap_or_default();
@@ -199,6 +201,13 @@ impl Memory {
                 if *window == Window::Day {
                     *route.verdicts.entry(sum.verdict).or_default() += sum.count;
                 }
+            }
+        }
+        for sum in self.controls.value.iter().filter(|sum| sum.location == shared.location) {
+            if let (Some(route), Some(arm)) = (routes.get_mut(&sum.route), sum.kind.arm())
+                && ARM_CLASSES.contains(&sum.class)
+            {
+                *route.controls.entry((arm, sum.class)).or_default() += sum.count;
             }
         }
         for (route, kind, count) in &self.disagreements.value {

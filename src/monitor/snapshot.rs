@@ -2,11 +2,12 @@
 
 use super::flow::{FlowReport, RouteFlow};
 use crate::{
+    alerts::eligibility::class_of,
     catalog::{
         bounds::CANARY_WINDOWS,
         labels::{LoopName, OTHER_ROUTE, VolumeClass, Window},
     },
-    config::{self, Config},
+    config::{self, Config, alerts::Alerts},
     domain::{
         disagreement::Disagreement,
         failure_evidence::Stream,
@@ -135,6 +136,8 @@ pub struct RouteSnapshot {
     pub windows: BTreeMap<Window, BTreeMap<Class, u64>>,
     /// Sums over the last day, by verdict. What is missing is 0.
     pub verdicts: BTreeMap<Verdict, u64>,
+    /// Sums of the control arms over the last hour, by arm and class, good or bad. What is missing is 0.
+    pub controls: BTreeMap<(&'static str, Class), u64>,
     /// Sums over the last day, by kind of contradiction. What is missing is 0.
     pub disagreements: BTreeMap<Disagreement, u64>,
     /// Canaries without a verdict.
@@ -156,7 +159,7 @@ pub struct RouteFacts {
     pub objective: f64,
     /// The time between two scheduled canaries.
     pub interval: Duration,
-    /// How much goes over it. `Low` until customers' numbers say otherwise.
+    /// How much goes over it, as far as the configuration says.
     pub volume_class: VolumeClass,
 }
 
@@ -191,8 +194,8 @@ fn join(mine: &mut RoutePending, theirs: &RoutePending) {
 }
 
 impl RouteFacts {
-    /// The facts of a configured route, whose schedule has this interval.
-    pub fn of(route: &config::model::Route, interval: Duration) -> Self {
+    /// The facts of a configured route, whose schedule has this interval. `alerts` knows how much goes over it.
+    pub fn of(route: &config::model::Route, interval: Duration, alerts: Option<&Alerts>) -> Self {
         Self {
             channel: route.channel,
             provider: route.provider.clone(),
@@ -200,7 +203,7 @@ impl RouteFacts {
             // Through whole millionths of a per cent: 99.9 / 100 alone is 0.9990000000000001, which no rule would equal.
             objective: (route.objective_percent * 1e6).round() / 1e8,
             interval,
-            volume_class: VolumeClass::Low,
+            volume_class: class_of(route, alerts),
         }
     }
 }
@@ -219,6 +222,7 @@ impl RouteSnapshot {
             stopped_at: None,
             windows: CANARY_WINDOWS.iter().map(|w| (*w, BTreeMap::new())).collect(),
             verdicts: BTreeMap::new(),
+            controls: BTreeMap::new(),
             disagreements: BTreeMap::new(),
             in_flight: 0,
             oldest_in_flight: None,
@@ -234,7 +238,7 @@ impl Snapshot {
         interval: impl Fn(&config::model::Route) -> Duration,
     ) -> Self {
         let routes = config.routes.iter().map(|route| {
-            let facts = RouteFacts::of(route, interval(route));
+            let facts = RouteFacts::of(route, interval(route), config.alerts.as_ref());
             (route.full_name(), RouteSnapshot::new(facts))
         });
         let ledgers = config.ledgers.keys().cloned().map(Observer::Ledger);

@@ -145,9 +145,7 @@ fn judge(
     };
     let first = decision.events.iter().find_map(judgement).map_or(new.at, |judgement| judgement.at);
     let settled_at = *open.settled_at.get_or_insert(micros(first));
-    if open.kind.is_in_sli() {
-        deltas.judged((&open.route, &open.location), instant(settled_at)?, old, new);
-    }
+    deltas.judged(open.kind, (&open.route, &open.location), instant(settled_at)?, old, new);
     Ok(Some(Judged { settled_at, now: new }))
 }
 

@@ -33,6 +33,7 @@ pub use claim::{Claim, claim, is_served};
 pub use error::StoreError;
 pub use look::Look;
 pub use open::open;
+pub use sums::{ControlSum, WindowSum};
 
 use crate::domain::{
     canary::{Canary, CanaryKind, Event, Plan},
@@ -154,21 +155,6 @@ pub struct Settled {
     pub stopped: Option<Stopped>,
     /// Counts judgements over the whole store; later judgements have greater numbers.
     pub change: i64,
-}
-
-/// One sum over a window.
-#[derive(Clone, Debug, PartialEq)]
-pub struct WindowSum {
-    /// The route.
-    pub route: RouteName,
-    /// The location.
-    pub location: Location,
-    /// The verdict.
-    pub verdict: Verdict,
-    /// The class.
-    pub class: Class,
-    /// How many canaries in the SLI.
-    pub count: u64,
 }
 
 /// How many canaries of a route are on their way.
@@ -318,6 +304,9 @@ pub trait Store: FollowerStore + AuditStore {
 
     /// Sums over [now - window, now), by the minute of first settlement.
     async fn window(&self, window: Duration, now: DateTime<Utc>) -> Result<Vec<WindowSum>, StoreError>;
+
+    /// What the control arms came to over [now - window, now), by the minute of first settlement.
+    async fn controls(&self, window: Duration, now: DateTime<Utc>) -> Result<Vec<ControlSum>, StoreError>;
 
     /// Disagreements over [now - window, now), by the minute in which they were found.
     async fn disagreements(

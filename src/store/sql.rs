@@ -1,8 +1,13 @@
 //! The store on a database of SQL.
 
 use super::{
+<<<<<<< HEAD
     Append, Appended, Decision, ErasureTarget, Filter, Horizon, InFlight, Lease, Look, Operation, Pause,
     PlanRequest, Planned, Removed, Settled, Store, StoreError, Stored, WindowSum, control,
+=======
+    Append, Appended, ControlSum, Decision, ErasureTarget, Filter, Horizon, InFlight, Lease, Operation,
+    Pause, PlanRequest, Planned, Removed, Settled, Store, StoreError, Stored, WindowSum, control,
+>>>>>>> ea39310 (Show what the control arms came to, what was never written, and how much goes over a route)
     database::{Access, Database, transaction},
     fault::Fault,
     keep, read,
@@ -155,6 +160,23 @@ impl Store for SqlStore {
                 route: RouteName::from_text(text(row, 0)?),
                 location: Location::from_text(text(row, 1)?),
                 verdict: word(row, 2, "a verdict", Verdict::from_word)?,
+                class: word(row, 3, "a class", Class::from_word)?,
+                count: u64::try_from(int(row, 4)?).unwrap_or(0),
+            })
+        };
+        Ok(rows.iter().map(sum).collect::<Result<_, _>>()?)
+    }
+
+    async fn controls(&self, window: Duration, now: DateTime<Utc>) -> Result<Vec<ControlSum>, StoreError> {
+        let from = start_of(window, now);
+        let rows = transaction!(self, Access::Read, work => {
+            sums::read(&mut work, Family::Control, from, now).await
+        })?;
+        let sum = |row| -> Result<ControlSum, Fault> {
+            Ok(ControlSum {
+                route: RouteName::from_text(text(row, 0)?),
+                location: Location::from_text(text(row, 1)?),
+                kind: word(row, 2, "a kind of canary", CanaryKind::from_word)?,
                 class: word(row, 3, "a class", Class::from_word)?,
                 count: u64::try_from(int(row, 4)?).unwrap_or(0),
             })

@@ -7,19 +7,52 @@ use super::{
     statement::{Value, fetch, fetch_values, values},
 };
 use crate::domain::{
-    canary::Judgement,
+    canary::{CanaryKind, Judgement},
     disagreement::Disagreement,
     route::{Location, RouteName},
+    verdict::{Class, Verdict},
 };
 use chrono::{DateTime, Utc};
 use sqlx::{AnyConnection, any::AnyRow};
 use std::collections::BTreeMap;
+
+/// One sum over a window.
+#[derive(Clone, Debug, PartialEq)]
+pub struct WindowSum {
+    /// The route.
+    pub route: RouteName,
+    /// The location.
+    pub location: Location,
+    /// The verdict.
+    pub verdict: Verdict,
+    /// The class.
+    pub class: Class,
+    /// How many canaries in the SLI.
+    pub count: u64,
+}
+
+/// One sum of a control arm over a window.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ControlSum {
+    /// The route.
+    pub route: RouteName,
+    /// The location.
+    pub location: Location,
+    /// Which arm.
+    pub kind: CanaryKind,
+    /// The class.
+    pub class: Class,
+    /// How many canaries.
+    pub count: u64,
+}
 
 /// What is counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Family {
     /// Canaries of the SLI by verdict and class, in the bucket of their first settlement.
     Verdict,
+    /// Canaries of the control arms by kind and class, in the bucket of their first settlement.
+    Control,
     /// Contradictions of the views, in the bucket in which they were found.
     Disagreement,
     /// Changes of a ledger's history, in the bucket in which they were found; the ledger is in the place of the route.
@@ -31,11 +64,12 @@ pub(super) const COMPARED: &str = "compared";
 
 impl Family {
     /// All of them.
-    pub(super) const ALL: [Self; 3] = [Self::Verdict, Self::Disagreement, Self::History];
+    pub(super) const ALL: [Self; 4] = [Self::Verdict, Self::Control, Self::Disagreement, Self::History];
 
     pub(super) const fn word(self) -> &'static str {
         match self {
             Self::Verdict => "verdict",
+            Self::Control => "control",
             Self::Disagreement => "disagreement",
             Self::History => "history",
         }
@@ -50,20 +84,25 @@ type Key = (Family, i64, i64, RouteName, Location, &'static str, &'static str);
 pub(super) struct Deltas(BTreeMap<Key, i64>);
 
 impl Deltas {
-    /// A canary of the SLI now stands at `new`; `old` says where it stood. Its bucket is that of its first settlement.
+    /// A canary now stands at `new`; `old` says where it stood. Its bucket is that of its first settlement. Only those of the SLI and
+    /// of the control arms are counted.
     pub(super) fn judged(
         &mut self,
-        (route, location): (&RouteName, &Location),
+        kind: CanaryKind,
+        place: (&RouteName, &Location),
         first_settled: DateTime<Utc>,
         old: Option<Judgement>,
         new: Judgement,
     ) {
-        if let Some(old) = old {
-            let words = (old.verdict.word(), old.class.word());
-            self.add(Family::Verdict, first_settled, (route, location), words, -1);
+        let family = match kind {
+            kind if kind.is_in_sli() => Family::Verdict,
+            kind if kind.is_control() => Family::Control,
+            _ => return,
+        };
+        for (judgement, amount) in old.map(|old| (old, -1)).into_iter().chain([(new, 1)]) {
+            let word = if family == Family::Control { kind.word() } else { judgement.verdict.word() };
+            self.add(family, first_settled, place, (word, judgement.class.word()), amount);
         }
-        let words = (new.verdict.word(), new.class.word());
-        self.add(Family::Verdict, first_settled, (route, location), words, 1);
     }
 
     /// A contradiction was found.

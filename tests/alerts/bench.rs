@@ -1,4 +1,4 @@
-//! Runs the scenarios of one alert against the rules that it needs.
+//! Runs scenarios of one alert against the rules that it needs.
 
 use delivery_canary::alerts::{
     RULES, catalog,
@@ -26,13 +26,18 @@ impl<'a> Bench<'a> {
         Self { plan, rules, scenarios }
     }
 
-    /// What promtool says of an alert's scenarios, with these rules in the place of ours. To those of `MonitorBlind` belong the ones
-    /// about all alerts, with all rules.
-    pub fn run(&self, alert: &str, rules: &[Rule]) -> (bool, String) {
+    /// The scenarios of an alert. To those of `MonitorBlind` belong the ones about all alerts.
+    pub fn of(&self, alert: &str) -> impl Iterator<Item = &Scenario> {
         let is_blind = alert == catalog::BLIND.name;
-        let is_mine =
-            |scenario: &&Scenario| scenario.alert == Some(alert) || (is_blind && scenario.alert.is_none());
-        let scenarios: Vec<Scenario> = self.scenarios.iter().filter(is_mine).cloned().collect();
+        self.scenarios.iter().filter(move |scenario| match scenario.alert {
+            Some(about) => about == alert,
+            None => is_blind,
+        })
+    }
+
+    /// What promtool says of some scenarios of one alert, with these rules in the place of ours. `MonitorBlind` is run with all rules.
+    pub fn run(&self, alert: &str, rules: &[Rule], scenarios: &[Scenario]) -> (bool, String) {
+        let is_blind = alert == catalog::BLIND.name;
         let routes: BTreeSet<&str> = scenarios.iter().map(Scenario::route).collect();
         let read = scenarios::read_by(alert, rules);
         let is_needed = |rule: &&Rule| match rule {
@@ -44,7 +49,7 @@ impl<'a> Bench<'a> {
             }
         };
         // The world is that of our rules, also where a broken one reads less of it.
-        let mut files: BTreeMap<String, String> = test_files(self.plan, &self.rules, &scenarios)
+        let mut files: BTreeMap<String, String> = test_files(self.plan, &self.rules, scenarios)
             .into_iter()
             .map(|(name, file)| (name, file.document(&[])))
             .collect();

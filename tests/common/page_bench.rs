@@ -4,11 +4,12 @@ use crate::scrape::Scrape;
 use chrono::{DateTime, TimeDelta, Utc};
 use delivery_canary::{
     catalog::{
-        bounds::{CANARY_WINDOWS, LEDGER_WINDOWS},
+        bounds::{ARM_CLASSES, CANARY_WINDOWS, LEDGER_WINDOWS},
         labels::{FollowerMode, GuardReason, LoopName, ReceiptResult, Stage, SubmissionLabel, Window},
     },
     config::Config,
     domain::{
+        canary::CanaryKind,
         disagreement::Disagreement,
         elsewhere::{Accepted, Bounds},
         failure_evidence::Stream,
@@ -166,6 +167,8 @@ pub fn full(config: &Config) -> Snapshot {
         route.stopped_at = Some(Stopped::Provider);
         route.windows = CANARY_WINDOWS.iter().map(|w| (*w, Class::ALL.map(|c| (c, 7)).into())).collect();
         route.verdicts = Verdict::ALL.map(|v| (v, 3)).into();
+        route.controls =
+            CanaryKind::ARMS.iter().flat_map(|arm| ARM_CLASSES.map(|class| ((*arm, class), 2))).collect();
         route.disagreements = Disagreement::ALL.map(|d| (d, 1)).into();
     }
     snapshot

@@ -4,7 +4,7 @@ use crate::support::{Place, at, decide, judged, lease, on_both, plan, settle, wi
 use chrono::{DateTime, TimeDelta, Utc};
 use delivery_canary::{
     domain::{
-        canary::{Canary, CanaryKind, Event},
+        canary::{Canary, CanaryKind, Event, Judgement},
         verdict::{Class, Verdict},
     },
     store::Filter,
@@ -30,7 +30,11 @@ struct Life {
 
 fn life() -> impl Strategy<Value = Life> {
     let verdict = || prop::sample::select(Verdict::ALL.to_vec());
-    let kind = prop_oneof![4 => Just(CanaryKind::Scheduled), 1 => Just(CanaryKind::Confirmation)];
+    let kind = prop_oneof![
+        4 => Just(CanaryKind::Scheduled),
+        1 => Just(CanaryKind::Confirmation),
+        2 => prop::sample::select(vec![CanaryKind::ControlSink, CanaryKind::ControlProvider]),
+    ];
     // Three days, to cross every level of the sums more than once.
     let settled_after = prop_oneof![0..600i64, 0..260_000i64];
     let corrections = prop::collection::vec((-100..90_000i64, verdict()), 0..3);
@@ -45,22 +49,40 @@ fn life() -> impl Strategy<Value = Life> {
     )
 }
 
-/// The sums of a window, straight from the canaries.
-fn recount(
+/// The canaries first settled in a window, and how they stand.
+fn within(
     canaries: &[(DateTime<Utc>, Canary)],
     from: DateTime<Utc>,
     until: DateTime<Utc>,
+) -> impl Iterator<Item = (&Canary, Judgement)> {
+    canaries.iter().filter_map(move |(first, canary)| {
+        let minute = DateTime::from_timestamp(first.timestamp() - first.timestamp().rem_euclid(60), 0)?;
+        Some((canary, *canary.standing()?)).filter(|_| from <= minute && minute < until)
+    })
+}
+
+/// The sums of a window, straight from the canaries.
+fn recount<'a>(
+    canaries: impl Iterator<Item = (&'a Canary, Judgement)>,
 ) -> Vec<(String, Verdict, Class, u64)> {
     let mut sums: BTreeMap<(String, Verdict, Class), u64> = BTreeMap::new();
-    for (first, canary) in canaries {
-        let minute = DateTime::from_timestamp(first.timestamp() - first.timestamp().rem_euclid(60), 0);
-        let is_within = minute.is_some_and(|minute| from <= minute && minute < until);
-        if let Some(standing) = canary.standing().filter(|_| is_within && canary.plan.kind.is_in_sli()) {
-            let route = canary.plan.route.as_str().to_owned();
-            *sums.entry((route, standing.verdict, standing.class)).or_default() += 1;
-        }
+    for (canary, standing) in canaries.filter(|(canary, _)| canary.plan.kind.is_in_sli()) {
+        let route = canary.plan.route.as_str().to_owned();
+        *sums.entry((route, standing.verdict, standing.class)).or_default() += 1;
     }
     sums.into_iter().map(|((route, verdict, class), count)| (route, verdict, class, count)).collect()
+}
+
+/// The same for the control arms.
+fn recount_of_controls<'a>(
+    canaries: impl Iterator<Item = (&'a Canary, Judgement)>,
+) -> Vec<(String, CanaryKind, Class, u64)> {
+    let mut sums: BTreeMap<(String, CanaryKind, Class), u64> = BTreeMap::new();
+    for (canary, standing) in canaries.filter(|(canary, _)| canary.plan.kind.is_control()) {
+        let route = canary.plan.route.as_str().to_owned();
+        *sums.entry((route, canary.plan.kind, standing.class)).or_default() += 1;
+    }
+    sums.into_iter().map(|((route, kind, class), count)| (route, kind, class, count)).collect()
 }
 
 async fn windows_agree_with_a_recount(place: &mut Place) {
@@ -97,8 +119,15 @@ async fn windows_agree_with_a_recount(place: &mut Place) {
     for _ in 0..60 {
         let (until, length) = windows.new_tree(&mut runner).expect("a window can be made").current();
         let (until, seconds) = (at(until), u64::try_from(length).expect("positive"));
-        let expected = recount(&canaries, until - TimeDelta::seconds(length), until);
+        let from = until - TimeDelta::seconds(length);
+        let expected = recount(within(&canaries, from, until));
         let found = crate::support::window(&*store, seconds, until).await;
         assert_eq!(found, expected, "{seconds} s before {until}; lives: {lives:#?}");
+        let controls = store.controls(std::time::Duration::from_secs(seconds), until).await.expect("reads");
+        let mut found: Vec<_> =
+            controls.into_iter().map(|s| (s.route.as_str().to_owned(), s.kind, s.class, s.count)).collect();
+        found.sort();
+        let expected = recount_of_controls(within(&canaries, from, until));
+        assert_eq!(found, expected, "controls, {seconds} s before {until}; lives: {lives:#?}");
     }
 }

@@ -200,6 +200,18 @@ entries! {
         first: [RECONCILE, ONLINE, OFFLINE],
         stop: "`ledger reconcile` names the notifications, and you know why they differ.",
     };
+    /// Something was accepted that the ledger never wrote.
+    NEVER_WRITTEN = Entry {
+        name: "AcceptedNeverWritten",
+        question: "Does the ledger know everything that was accepted?",
+        says: "For the last closed hour a count that is independent of the ledger has more accepted notifications than the ledger: so many were promised, and nothing will attempt them.",
+        says_not: "It doesn't say which they are: the ledger can't, so the service's own logs of acceptance must.",
+        severity: Severity::Ticket,
+        audience: Audience::Service,
+        eligible: "routes whose ledger has an `accepted_elsewhere`",
+        first: [RECONCILE, ONLINE, OFFLINE],
+        stop: "You know what fell between the two, and its senders are told.",
+    };
     /// The ledger's history was changed.
     HISTORY = Entry {
         name: "LedgerHistoryRewritten",

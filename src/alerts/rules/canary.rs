@@ -59,8 +59,9 @@ fn details(plan: &RoutePlan<'_>, question: Question) -> String {
     // Not being able to look is no place in the service.
     let unseen = Stopped::Monitor.word();
     let provider = plan.route.provider.as_deref().unwrap_or("not configured");
-    let controls = &plan.route.controls;
-    let arms: Vec<_> = [("sink", &controls.sink), ("provider", &controls.provider)]
+    let configured = &plan.route.controls;
+    let controls = f::CANARY_CONTROLS.name;
+    let arms: Vec<_> = [("sink", &configured.sink), ("provider", &configured.provider)]
         .into_iter()
         .filter_map(|(name, arm)| arm.as_ref().map(|_| name))
         .collect();
@@ -68,7 +69,11 @@ fn details(plan: &RoutePlan<'_>, question: Question) -> String {
         "There are no control arms.".to_owned()
     } else {
         format!(
-            "Control arms: {}. What they show is in the list of canaries; what fails together with its control is not the service's fault.",
+            "Control arms: {}. {{{{ with printf \"max by (arm, class) ({controls}{{route='%s'}})\" $labels.route | query }}}}\
+             In the last hour, before this failure or in it:\
+             {{{{ range . }}}} {{{{ .Labels.arm }}}} {{{{ .Labels.class }}}} {{{{ .Value }}}};{{{{ end }}}} \
+             what fails together with its control is not the service's fault.\
+             {{{{ else }}}}None of their canaries was settled in the last hour.{{{{ end }}}}",
             arms.join(", ")
         )
     };

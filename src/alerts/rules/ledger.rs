@@ -31,6 +31,7 @@ pub(super) fn rules(plan: &Plan<'_>, rules: &mut Vec<AlertRule>) {
     let is_followed = !plan.ledgers_with(|ledger| ledger.notifications.is_some()).is_empty();
     let has_attempts = !plan.ledgers_with(|ledger| ledger.attempts.is_some()).is_empty();
     let is_counted = !plan.ledgers_with(|ledger| ledger.partition.is_some()).is_empty();
+    let is_counted_elsewhere = !plan.ledgers_with(|ledger| ledger.accepted_elsewhere.is_some()).is_empty();
     rules.push(over_deadline(is_followed, has_attempts));
     forgotten(plan, rules);
     rules.push(unknown(plan));
@@ -38,6 +39,7 @@ pub(super) fn rules(plan: &Plan<'_>, rules: &mut Vec<AlertRule>) {
     any(is_followed, |_| stopped(Severity::Ticket), rules);
     any(is_followed, |_| stopped(Severity::Page), rules);
     any(is_counted, |_| residue(), rules);
+    any(is_counted_elsewhere, never_written, rules);
     any(is_followed, leak, rules);
     rules.push(history());
 }
@@ -135,6 +137,15 @@ fn stopped(severity: Severity) -> AlertRule {
 fn residue() -> AlertRule {
     let summary = "the followed figures and the ledger's own count differ";
     of_routes(&catalog::RESIDUE, &format!("{RESIDUE} != 0"), "10m", summary, Numbers::default())
+}
+
+/// An exact count says how many were written, and an independent one that at least so many were accepted.
+fn never_written(plan: &Plan<'_>) -> AlertRule {
+    let mut n = Numbers::default();
+    let counted = plan.ledgers_with(|ledger| ledger.accepted_elsewhere.is_some());
+    let mut of = |family| format!("max by (route) (\n{}\n)", read(&counted, family, "", &mut n));
+    let expr = format!("{} > {}", of(&f::LEDGER_ACCEPTED_ELSEWHERE), of(&f::LEDGER_ACCEPTED_HERE));
+    of_routes(&catalog::NEVER_WRITTEN, &expr, "10m", "notifications were accepted and never written", n)
 }
 
 fn history() -> AlertRule {

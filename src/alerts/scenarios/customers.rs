@@ -5,7 +5,7 @@ use super::{
     canary::{and, hung, maintenance},
     change,
     track::{Pace, Seg},
-    world::{accepted, instances},
+    world::{ACCEPTED_ELSEWHERE, accepted, instances},
 };
 use crate::{
     alerts::{
@@ -70,6 +70,7 @@ pub(super) fn scenarios(plan: &Plan<'_>, alerts: &[&AlertRule], out: &mut Vec<Sc
     }
     low_volume(plan, alerts, route, out);
     stopped(plan, alerts, route, out);
+    never_written(plan, alerts, route, &replica, out);
     rewritten(plan, alerts, route, out);
     let counts = [(catalog::RESIDUE.name, &f::LEDGER_RESIDUE), (catalog::LEAK.name, &f::LEDGER_CANARY_LEAKS)];
     for (alert, family) in counts {
@@ -81,6 +82,24 @@ pub(super) fn scenarios(plan: &Plan<'_>, alerts: &[&AlertRule], out: &mut Vec<Sc
             about.silent("a stale replica says so", &[stale, frozen(&replica)]);
         }
     }
+}
+
+fn never_written(
+    plan: &Plan<'_>,
+    alerts: &[&AlertRule],
+    route: &RoutePlan<'_>,
+    replica: &str,
+    out: &mut Vec<Scenario>,
+) {
+    let Some(mut about) = about(plan, alerts, catalog::NEVER_WRITTEN.name, route, out) else { return };
+    let more = [change(&f::LEDGER_ACCEPTED_ELSEWHERE, &[], Seg::Is(ACCEPTED_ELSEWHERE + 1.0))];
+    about.fires("one more was accepted than written", &more);
+    about.too_short(&more);
+    let fewer = [change(&f::LEDGER_ACCEPTED_ELSEWHERE, &[], Seg::Is(ACCEPTED_ELSEWHERE - 1.0))];
+    about.silent("a count that knows only some", &fewer);
+    about.silent("the ledger is not read any more", &and(&more, &[all_frozen()]));
+    let stale = more.map(|change| change.at(replica));
+    about.silent("a stale replica says so", &and(&stale, &[frozen(replica)]));
 }
 
 fn rewritten(plan: &Plan<'_>, alerts: &[&AlertRule], route: &RoutePlan<'_>, out: &mut Vec<Scenario>) {

@@ -52,6 +52,9 @@ pub const RETRIED: (f64, f64) = (10.0, 600.0);
 /// How many are rejected in a day, and suppressed in six hours, while all is well.
 pub const FEW: f64 = 10.0;
 
+/// How many were accepted in the last closed hour, by both counts, while all is well.
+pub const ACCEPTED_ELSEWHERE: f64 = 1_200.0;
+
 /// How many are accepted in a window while all is well.
 pub fn accepted(window: Window) -> f64 {
     ACCEPTED_IN_FIVE_MINUTES * window.duration().as_secs_f64() / 300.0
@@ -151,4 +154,8 @@ fn of_customers(put: &mut Put<'_>, route: &RoutePlan<'_>) {
     put(&f::LEDGER_WINDOW_REJECTED, &[name, window, cause], Seg::Is(FEW));
     put(&f::LEDGER_RESIDUE, &[name], Seg::Is(0.0));
     put(&f::LEDGER_CANARY_LEAKS, &[name], Seg::Is(0.0));
+    if route.ledger.is_some_and(|ledger| ledger.accepted_elsewhere.is_some()) {
+        put(&f::LEDGER_ACCEPTED_ELSEWHERE, &[name], Seg::Is(ACCEPTED_ELSEWHERE));
+        put(&f::LEDGER_ACCEPTED_HERE, &[name], Seg::Is(ACCEPTED_ELSEWHERE));
+    }
 }
