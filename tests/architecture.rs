@@ -20,7 +20,10 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("receipt", &["domain", "clock", "trust", "config"]),
     ("ledger", &["domain", "clock", "trust", "config"]),
     ("alerts", &["domain", "catalog", "config"]),
-    ("monitor", &["domain", "clock", "catalog", "config", "store", "acceptance", "receipt", "ledger"]),
+    (
+        "monitor",
+        &["domain", "clock", "catalog", "config", "store", "acceptance", "receipt", "ledger", "alerts"],
+    ),
     ("exposition", &["domain", "catalog", "config", "store", "acceptance", "receipt", "ledger", "monitor"]),
     ("health", &["domain", "catalog", "config", "monitor", "exposition"]),
     (

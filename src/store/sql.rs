@@ -1,13 +1,8 @@
 //! The store on a database of SQL.
 
 use super::{
-<<<<<<< HEAD
-    Append, Appended, Decision, ErasureTarget, Filter, Horizon, InFlight, Lease, Look, Operation, Pause,
-    PlanRequest, Planned, Removed, Settled, Store, StoreError, Stored, WindowSum, control,
-=======
-    Append, Appended, ControlSum, Decision, ErasureTarget, Filter, Horizon, InFlight, Lease, Operation,
+    Append, Appended, ControlSum, Decision, ErasureTarget, Filter, Horizon, InFlight, Lease, Look, Operation,
     Pause, PlanRequest, Planned, Removed, Settled, Store, StoreError, Stored, WindowSum, control,
->>>>>>> ea39310 (Show what the control arms came to, what was never written, and how much goes over a route)
     database::{Access, Database, transaction},
     fault::Fault,
     keep, read,

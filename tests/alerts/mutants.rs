@@ -82,7 +82,7 @@ fn clauses(at: usize, rule: &Rule, out: &mut Vec<Mutant>) {
         let mut left = lines.clone();
         left[n] = &kept;
         let expr = with_expr(rule, left.join("\n"));
-        out.push(Mutant { at, rule: expr, what: format!("without `{line}`") });
+        out.push(Mutant { at, rule: expr, what: format!("without line {n}, `{line}`") });
     }
 }
 
@@ -162,6 +162,20 @@ fn is_looked_at(bench: &Bench<'_>, rule: &Rule) -> bool {
     route == ALL_ROUTES || bench.of(alert.entry.name).any(|scenario| scenario.route() == route)
 }
 
+/// Broken rules that do the same as ours, and why.
+const EQUIVALENT: [(&str, &str, &str); 2] = [
+    (
+        "route:delivery_maintenance:max",
+        "5m is 1m",
+        "what it mutes comes from the same scrapes, so both are there or neither",
+    ),
+    (
+        "route:delivery_error_budget:ratio",
+        "5m is 1m",
+        "what it keeps quiet must hold for ten minutes, and a gap that is bridged is shorter",
+    ),
+];
+
 /// Which scenario found which broken rule. It saves trying the others; what is not in it, or doesn't hold, is looked for anew.
 const WITNESSES: &str = "tests/data/broken_rules.json";
 
@@ -176,6 +190,14 @@ fn every_rule_that_is_broken_makes_a_scenario_fail() {
             breaker(at, rule, &mut mutants);
         }
     }
+    let is_known = |mutant: &Mutant| {
+        EQUIVALENT
+            .iter()
+            .any(|(rule, what, _)| (name(&mutant.rule).as_str(), mutant.what.as_str()) == (*rule, *what))
+    };
+    let count = mutants.len();
+    mutants.retain(|mutant| !is_known(mutant));
+    assert_eq!(count - mutants.len(), EQUIVALENT.len(), "each of them is a broken rule");
     let known: BTreeMap<String, String> = fs::read_to_string(WITNESSES)
         .map(|text| serde_json::from_str(&text).expect("it is a map of texts"))
         .unwrap_or_default();

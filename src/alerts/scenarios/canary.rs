@@ -63,7 +63,6 @@ pub(super) fn scenarios(plan: &Plan<'_>, alerts: &[&AlertRule], out: &mut Vec<Sc
     for route in [Some(route), any].into_iter().flatten() {
         if let Some(mut about) = about(plan, alerts, catalog::CANARY_FAILING.name, route, out) {
             sustained(&mut about, plan, route, Question::Arrives, true);
-            outages(&mut about, route);
         }
     }
     counted(plan, alerts, route, out);
@@ -119,29 +118,6 @@ fn sustained(
             about.fires("one of two locations, and the other can't look", &and(&here, &[hung(instance)]));
         }
     }
-}
-
-/// What happens around an outage that must not make it a second page, nor none.
-fn outages(about: &mut About<'_>, route: &RoutePlan<'_>) {
-    let failing = evidence(route, Question::Arrives, 1.1, 1.3);
-    let Pace { before, during, .. } = about.pace;
-    let fired = about.fired.clone();
-    let through = |from: u32, until: u32| (from..until).map(|step| (step, fired.clone())).collect::<Vec<_>>();
-    // All series of all processes are gone: their scrapes fail, or the process starts anew.
-    let gap = |from: u32, until: u32| -> Vec<Change> {
-        let gone = |family| change(family, &[], Seg::Absent).during(from, until);
-        let loops = gone(&f::MONITOR_LOOP_LAST_SUCCESS);
-        let mut all = vec![loops, gone(&f::CANARY_MAINTENANCE)];
-        for change in &failing {
-            all.push(change.clone().during(before, from));
-            all.push(Change { seg: Seg::Absent, ..change.clone() }.during(from, until));
-            all.push(change.clone().during(until, before + during));
-        }
-        all
-    };
-    let middle = before + 10;
-    let name = "two failed scrapes, or a restart, in mid-outage";
-    about.add(name, &gap(middle, middle + 2), through(middle - 5, middle + 10));
 }
 
 fn counted(plan: &Plan<'_>, alerts: &[&AlertRule], route: &RoutePlan<'_>, out: &mut Vec<Scenario>) {

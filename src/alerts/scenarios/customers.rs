@@ -98,6 +98,8 @@ fn never_written(
     let fewer = [change(&f::LEDGER_ACCEPTED_ELSEWHERE, &[], Seg::Is(ACCEPTED_ELSEWHERE - 1.0))];
     about.silent("a count that knows only some", &fewer);
     about.silent("the ledger is not read any more", &and(&more, &[all_frozen()]));
+    let written = change(&f::LEDGER_ACCEPTED_HERE, &[], Seg::Is(ACCEPTED_ELSEWHERE + 5.0)).at(replica);
+    about.fires("a stale replica has seen more written", &and(&more, &[written, frozen(replica)]));
     let stale = more.map(|change| change.at(replica));
     about.silent("a stale replica says so", &and(&stale, &[frozen(replica)]));
 }
@@ -194,7 +196,9 @@ fn over_deadline(
     let deadline = route.route.deadline.get().as_secs_f64();
     let old = |deadlines: f64| change(&f::LEDGER_OLDEST_PENDING_DUE, &[], Seg::Ago(deadline * deadlines));
     let none = change(&f::LEDGER_WINDOW_ATTEMPTS, &[("outcome", Outcome::Delivered.word())], Seg::Is(0.0));
-    about.fires("one old one, nothing delivered, canaries fail", &[old(5.0), none.clone(), failures(3.0)]);
+    let stuck = [old(5.0), none.clone(), failures(3.0)];
+    about.fires("one old one, nothing delivered, canaries fail", &stuck);
+    about.through_gap("one old one, nothing delivered, canaries fail", &stuck);
     about.silent("one late one, nothing delivered, canaries fail", &[old(3.0), none.clone(), failures(3.0)]);
     about.silent(
         "one old one, nothing delivered, one canary failed",
@@ -294,6 +298,7 @@ fn stopped(plan: &Plan<'_>, alerts: &[&AlertRule], route: &RoutePlan<'_>, out: &
     let checks = |fired: &[Fired]| vec![(339, Vec::new()), (late, fired.to_vec()), (351, Vec::new())];
     about.add("a busy route is quiet", &quiet(30.0), checks(&ticket));
     about.add("a quiet route is quiet", &quiet(15.0), checks(&[]));
+    about.add("a quiet route is quiet, and canaries fail", &and(&quiet(15.0), &[failures(3.0)]), checks(&[]));
     about.add(
         "a busy route is quiet, and canaries fail",
         &and(&quiet(30.0), &[failures(3.0)]),
@@ -306,4 +311,9 @@ fn stopped(plan: &Plan<'_>, alerts: &[&AlertRule], route: &RoutePlan<'_>, out: &
     );
     let planned = [failures(3.0), maintenance()];
     about.add("a busy route is quiet by planned work", &and(&quiet(30.0), &planned), checks(&ticket));
+    // A week by the minute, once.
+    let week = 7 * 24 * 60;
+    about.pace = Pace { step: 60, before: week + 20, during: 30, after: 5 };
+    let busy = accepted_in(Window::Hour, 30.0).during(0, week + 20);
+    about.too_short(&[busy, accepted_in(Window::Hour, 0.0), failures(3.0)]);
 }

@@ -17,7 +17,7 @@ use super::{
 };
 use crate::catalog::{Family, families as f};
 use std::collections::BTreeSet;
-use track::{Pace, Phase, Seg, track};
+use track::{Pace, Phase, Seg, track, without};
 use world::{Series, world};
 
 /// Something that is not as usual.
@@ -43,6 +43,8 @@ pub struct Scenario {
     route: String,
     pace: Pace,
     changes: Vec<Change>,
+    /// From which step to which all scrapes fail.
+    gap: Option<(u32, u32)>,
     /// What fires at which steps; at all other steps that are looked at, nothing.
     checks: Vec<(u32, Vec<Fired>)>,
 }
@@ -82,6 +84,8 @@ struct About<'a> {
     fired: Vec<Fired>,
     pace: Pace,
     hold: u32,
+    /// Whether there is one already in which scrapes fail.
+    has_gap: bool,
     out: &'a mut Vec<Scenario>,
 }
 
@@ -95,6 +99,23 @@ impl About<'_> {
             (pace.total() - 1, Vec::new()),
         ];
         self.add(name, changes, checks);
+        if !self.has_gap {
+            self.through_gap(name, changes);
+        }
+    }
+
+    /// It goes on firing while two scrapes fail. Where a step is longer than what is bridged, that can't be told.
+    fn through_gap(&mut self, name: &str, changes: &[Change]) {
+        if self.pace.step > 60 {
+            return;
+        }
+        let late = self.pace.late();
+        let through = (late - 5..=late).map(|step| (step, self.fired.clone())).collect();
+        self.add(&format!("{name}, and two scrapes fail"), changes, through);
+        if let Some(added) = self.out.last_mut() {
+            added.gap = Some((late - 4, late - 2));
+        }
+        self.has_gap = true;
     }
 
     /// It does not fire while these changes last.
@@ -110,6 +131,7 @@ impl About<'_> {
             route: self.route.clone(),
             pace: self.pace,
             changes: changes.to_vec(),
+            gap: None,
             checks,
         });
     }
@@ -183,6 +205,7 @@ fn about<'a>(
         fired: vec![fired],
         pace: Pace::MINUTES,
         hold: hold(rule),
+        has_gap: false,
         out,
     })
 }
@@ -243,7 +266,7 @@ impl Scenario {
                 .collect();
             Yaml::map([
                 ("series", Yaml::text(series.notation())),
-                ("values", Yaml::text(track(&pace, series.normal, &phases))),
+                ("values", Yaml::text(track(&pace, series.normal, &without(phases, self.gap)))),
             ])
         });
         let which = match self.alert {

@@ -85,7 +85,7 @@ fn blind(plan: &Plan<'_>, alerts: &[&AlertRule], route: &RoutePlan<'_>, out: &mu
 
     let ledgers: Vec<_> = plan.ledgers.iter().map(|ledger| ledger.name).collect();
     if !ledgers.is_empty() {
-        about.fired = not_seen(plan, alerts, "ledger", "ledger", &ledgers);
+        (about.fired, about.has_gap) = (not_seen(plan, alerts, "ledger", "ledger", &ledgers), false);
         let fired = about.fired.clone();
         about.fires("no ledger is read", &[change(&f::LEDGER_SNAPSHOT, &[], Seg::Is(-1_000.0))]);
         about.fires("readings are cut", &[change(&f::LEDGER_TRUNCATED, &[], Seg::Is(1.0))]);
@@ -109,7 +109,7 @@ fn blind(plan: &Plan<'_>, alerts: &[&AlertRule], route: &RoutePlan<'_>, out: &mu
     let followed: Vec<_> = followed.iter().map(|ledger| ledger.name).collect();
     if !followed.is_empty() {
         about.pace = Pace::HOURS;
-        about.fired = not_seen(plan, alerts, "follower", "ledger", &followed);
+        (about.fired, about.has_gap) = (not_seen(plan, alerts, "follower", "ledger", &followed), false);
         let other = change(&f::LEDGER_FOLLOWER, &[], Seg::Is(0.0));
         about.fires("nobody follows", std::slice::from_ref(&other));
         about.silent("somebody follows", &[other.clone().at(&replica)]);
@@ -124,7 +124,7 @@ fn blind(plan: &Plan<'_>, alerts: &[&AlertRule], route: &RoutePlan<'_>, out: &mu
     let receivers: Vec<_> = plan.config.receivers.keys().map(|name| format!("receiver/{name}")).collect();
     if !receivers.is_empty() {
         let names: Vec<_> = receivers.iter().map(String::as_str).collect();
-        about.fired = not_seen(plan, alerts, "observer", "observer", &names);
+        (about.fired, about.has_gap) = (not_seen(plan, alerts, "observer", "observer", &names), false);
         let down = change(&f::MONITOR_OBSERVER_UP, &[], Seg::Is(0.0));
         about.fires("receivers prove nothing", std::slice::from_ref(&down));
         about.silent("one process of several sees", &[down.clone().at(&replica)]);
@@ -152,13 +152,6 @@ fn own(plan: &Plan<'_>, alerts: &[&AlertRule], route: &RoutePlan<'_>, out: &mut 
         if alert == catalog::SKEW.name {
             about.silent("a smaller difference", &[change(family, &[], Seg::Is(40.0))]);
         }
-        let gap = |from, until| change(family, &[], Seg::Absent).during(from, until);
-        let bad = |from, until| change(family, &[], Seg::Is(value)).during(from, until);
-        let fired = about.fired.clone();
-        let from = about.pace.before;
-        let through = (from + 12..from + 20).map(|step| (step, fired.clone())).collect();
-        let changes = [bad(from, from + 14), gap(from + 14, from + 16), bad(from + 16, from + 22)];
-        about.add("two failed scrapes", &changes, through);
     }
     if let Some(mut about) = about(plan, alerts, catalog::WATCHDOG.name, route, out) {
         let fired = about.fired.clone();
@@ -179,6 +172,7 @@ fn everything(plan: &Plan<'_>, alerts: &[&AlertRule], route: &RoutePlan<'_>, out
             route: route.name.to_string(),
             pace,
             changes,
+            gap: None,
             checks: vec![(pace.before - 1, Vec::new()), (pace.late(), fired)],
         });
     };

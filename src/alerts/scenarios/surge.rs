@@ -1,7 +1,7 @@
 //! Scenarios of the alerts on what is far above the route's own last week.
 
 use super::{
-    Change, Scenario, about,
+    About, Change, Scenario, about,
     canary::and,
     change,
     customers::frozen,
@@ -51,6 +51,7 @@ pub(super) fn scenarios(plan: &Plan<'_>, alerts: &[&AlertRule], out: &mut Vec<Sc
         about.silent("such a surge is usual", &and(&surge, &[suppressed(720.0).during(0, 4)]));
         let stale = surge.map(|change| change.at(&replica));
         about.silent("a stale replica shows a surge", &and(&stale, &[frozen(&replica)]));
+        by_the_minute(&mut about, 6, &[suppressed(80.0), accepted(12_000.0)]);
     }
     if let Some(mut about) = about(plan, alerts, catalog::REJECTIONS.name, route, out) {
         about.pace = Pace { step: 1_800, before: 60, during: 40, after: 60 };
@@ -64,5 +65,13 @@ pub(super) fn scenarios(plan: &Plan<'_>, alerts: &[&AlertRule], out: &mut Vec<Sc
         about.silent("such a surge is usual", &[rejected(300.0).during(0, 5), rejected(55.0)]);
         let stale = rejected(55.0).at(&replica);
         about.silent("a stale replica shows a surge", &[stale, frozen(&replica)]);
+        by_the_minute(&mut about, 24, &[rejected(55.0)]);
     }
+}
+
+/// What takes minutes, of an alert that holds a window of so many hours against those before.
+fn by_the_minute(about: &mut About<'_>, hours: u32, surge: &[Change]) {
+    about.pace = Pace { step: 60, before: hours * 60 + 30, during: 40, after: 10 };
+    about.through_gap("a surge", surge);
+    about.too_short(surge);
 }

@@ -62,6 +62,17 @@ pub struct Phase {
     pub seg: Seg,
 }
 
+/// The phases, but nothing is there in the gap.
+pub fn without(phases: Vec<Phase>, gap: Option<(u32, u32)>) -> Vec<Phase> {
+    let Some((from, until)) = gap else { return phases };
+    let clipped = phases.into_iter().flat_map(|phase| {
+        let before = Phase { until: phase.until.min(from), ..phase };
+        let after = Phase { from: phase.from.max(until), ..phase };
+        [before, after].into_iter().filter(|phase| phase.from < phase.until)
+    });
+    clipped.chain([Phase { from, until, seg: Seg::Absent }]).collect()
+}
+
 /// The whole track of a series that is as `normal` but in these phases, which don't overlap.
 pub fn track(pace: &Pace, normal: Seg, phases: &[Phase]) -> String {
     let mut sorted = phases.to_vec();
@@ -107,5 +118,14 @@ mod tests {
         assert_eq!(track(&pace, Seg::Is(0.0), &phase(Seg::Is(2.5))), "0+0x2 2.5+0x1 0+0x0");
         assert_eq!(track(&pace, Seg::Ago(30.0), &phase(Seg::Absent)), "-30+60x2 stale _x1 270+60x0");
         assert_eq!(track(&pace, Seg::Absent, &phase(Seg::Ago(0.0))), "_x3 180+60x1 stale");
+    }
+
+    #[test]
+    fn in_a_gap_there_is_nothing() {
+        let pace = Pace { step: 60, before: 2, during: 4, after: 1 };
+        let phases = vec![Phase { from: 2, until: 6, seg: Seg::Is(2.5) }];
+        let track = |phases| track(&pace, Seg::Is(0.0), &without(phases, Some((3, 5))));
+        assert_eq!(track(phases), "0+0x1 2.5+0x0 stale _x1 2.5+0x0 0+0x0");
+        assert_eq!(track(Vec::new()), "0+0x2 stale _x1 0+0x1");
     }
 }
