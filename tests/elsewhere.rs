@@ -13,6 +13,8 @@ mod world;
 
 #[path = "elsewhere/beyond.rs"]
 mod beyond;
+#[path = "elsewhere/dated_back.rs"]
+mod dated_back;
 #[path = "elsewhere/page.rs"]
 mod page;
 

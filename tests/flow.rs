@@ -2,6 +2,10 @@
 
 #[path = "flow/accounting.rs"]
 mod accounting;
+#[path = "flow/behind.rs"]
+mod behind;
+#[path = "flow/canaries.rs"]
+mod canaries;
 #[path = "flow/keys.rs"]
 mod keys;
 #[path = "flow/model.rs"]

@@ -105,18 +105,24 @@ families! {
     LEDGER_STUCK_BEFORE_BASELINE = Gauge "delivery_ledger_stuck_before_baseline" [Route] in Count absent "neither a baseline nor a `pending` query is configured, or as for `delivery_ledger_window_accepted`";
     /// Canaries that came by as customers' notifications, and were left out of the numbers, since this process follows.
     LEDGER_CANARY_LEAKS = Gauge "delivery_ledger_canary_leaks" [Route] in Count absent "the ledger is not followed, or not yet caught up with";
+    /// Pending notifications whose rows came behind the cursor, and were found all the same, since this process follows.
+    LEDGER_DATED_BACK = Gauge "delivery_ledger_dated_back" [Route] in Count absent "the ledger is not followed, or not yet caught up with";
     /// 1 for what the follower of the ledger does now.
     LEDGER_FOLLOWER = Gauge "delivery_ledger_follower" [Ledger, FollowerMode] in Flag;
     /// Time of the newest row that is surely followed: while history is read, how far it has come.
     LEDGER_FOLLOWED_UNTIL = Gauge "delivery_ledger_followed_until_timestamp_seconds" [Ledger] in Timestamp absent "the ledger is not followed, or its cursor has no time";
     /// Notifications that are held in memory because they are pending, or new.
     LEDGER_FOLLOWED_NOTIFICATIONS = Gauge "delivery_ledger_followed_notifications" [Ledger] in Count absent "the ledger is not followed by this process";
+    /// Pending notifications of closed hours that the ledger counts, and that the follower has not found.
+    LEDGER_PENDING_UNSEEN = Gauge "delivery_ledger_pending_unseen" [Ledger] in Count absent "the ledger is not followed by this process, or nothing was looked for yet";
     /// Changes of the ledger's history that it does not allow, found within the last day in a sample of notifications and on canaries.
     LEDGER_HISTORY_VIOLATIONS = Gauge "delivery_ledger_history_violations" [Ledger, HistoryChange] in Count;
     /// Late bounces found within the last day in the same sample: delivered, then rejected because of the recipient, which is allowed.
     LEDGER_LATE_REVERSALS = Gauge "delivery_ledger_late_reversals" [Ledger] in Count;
     /// How often within the last day a notification of the sample was held against what was seen of it before; while it is 0, no violation tells nothing.
     LEDGER_HISTORY_COMPARED = Gauge "delivery_ledger_history_compared" [Ledger] in Count;
+    /// Notifications of the sample that were due to be read again when the last refresh had ended: the audit is behind by as much.
+    LEDGER_HISTORY_OVERDUE = Gauge "delivery_ledger_history_overdue" [Ledger] in Count absent "the ledger is not followed by this process, or `audit.sample` is 0";
 
     /// Rows of the last good reading whose route is not configured; their notifications are under the route `other`.
     LEDGER_FOLDED_ROUTES = Gauge "delivery_ledger_folded_routes" [Ledger] in Count absent "the pending was never read";

@@ -1,11 +1,13 @@
 //! How the target's attempt ledger is read, as configuration.
 
 mod audit;
+mod dated_back;
 mod elsewhere;
 mod following;
 pub mod promql;
 
 pub use audit::Audit;
+pub use dated_back::DatedBack;
 pub use elsewhere::{
     AcceptedColumns, AcceptedElsewhere, AcceptedQuery, AcceptedSource, AcceptedSql, PrometheusText, Promql,
 };
@@ -63,6 +65,9 @@ pub struct Ledger {
     /// How the history is audited, where the ledger is followed.
     #[serde(default)]
     pub audit: Audit,
+    /// How pending notifications are looked for that came behind the cursor, where the ledger is followed.
+    #[serde(default)]
+    pub dated_back: DatedBack,
     /// Most pending notifications that are followed in memory. Above it the pending query alone speaks, and the monitor says so.
     #[serde(default = "pending_limit")]
     pub max_pending: u32,
@@ -83,6 +88,23 @@ pub struct Ledger {
     /// Most rows that one query may give.
     #[serde(default = "row_limit")]
     pub max_rows: u32,
+}
+
+impl Ledger {
+    /// Why a pending notification that came behind the cursor is not found but by an attempt; nothing where it is, or can't be.
+    pub fn finds_no_dated_back(&self) -> Option<&'static str> {
+        let notifications = self.notifications.as_ref()?;
+        if notifications.cursor.at.is_none() {
+            // What is written later has a greater id.
+            return None;
+        }
+        if !self.dated_back.look {
+            return Some("`dated_back.look` is false");
+        }
+        let is_counted = self.pending.is_some() || self.partition.is_some();
+        (!is_counted)
+            .then_some("there is neither a `pending` nor a `partition` query by which it could be looked for")
+    }
 }
 
 /// Where a ledger is.

@@ -124,6 +124,12 @@ fn trust() -> Vec<Panel> {
             .query("sum(increase(delivery_ledger_refused_times_total{ledger=~\"$ledger\"}[1h]))", "times")
             .thresholds(colour::WELL, &[(1.0, colour::DOUBT)])
             .size(6, 4),
+        Panel::new(Kind::Stat, "Behind the cursor, and overdue", "Pending notifications that no stream showed, found since this process follows, and not found; and readings of the audit that are due.")
+            .query("sum(max by (route) (delivery_ledger_dated_back{route=~\"$route\"}))", "found")
+            .query("sum(max by (ledger) (delivery_ledger_pending_unseen{ledger=~\"$ledger\"}))", "not found")
+            .query("sum(max by (ledger) (delivery_ledger_history_overdue{ledger=~\"$ledger\"}))", "readings overdue")
+            .thresholds(colour::WELL, &[(1.0, colour::DOUBT)])
+            .size(6, 4),
         Panel::new(Kind::Stat, "Could our role write?", "It should not be able to.")
             .query("max by (ledger) (delivery_ledger_role_can_write{ledger=~\"$ledger\"})", "{{ledger}}")
             .states(&[State(0, "no", colour::WELL), State(1, "yes", colour::BAD)])

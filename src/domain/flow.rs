@@ -9,6 +9,7 @@
 //! folded: into its unit as long as that is pending, then into cells. So a pass costs what is new, and a restart goes on from what was written
 //! by reading the open rows again.
 
+mod behind;
 pub mod cells;
 pub mod durable;
 pub mod figures;

@@ -169,6 +169,7 @@ fn flows(page: &mut Page, snapshot: &Snapshot) {
             page.count(&f::LEDGER_STUCK_BEFORE_BASELINE, &[name], stuck);
         }
         page.count(&f::LEDGER_CANARY_LEAKS, &[name], flow.leaks);
+        page.count(&f::LEDGER_DATED_BACK, &[name], flow.came_behind);
         if let Some(residue) = flow.residue {
             page.count(&f::LEDGER_RESIDUE, &[name], residue);
         }
@@ -193,6 +194,12 @@ fn ledgers(page: &mut Page, snapshot: &Snapshot) {
         page.time(&f::LEDGER_FOLLOWED_UNTIL, &labels, ledger.flow.followed_until);
         if let Some(held) = ledger.flow.held {
             page.count(&f::LEDGER_FOLLOWED_NOTIFICATIONS, &labels, held);
+        }
+        if let Some(unseen) = ledger.flow.unseen {
+            page.count(&f::LEDGER_PENDING_UNSEEN, &labels, unseen);
+        }
+        if let Some(overdue) = ledger.flow.overdue {
+            page.count(&f::LEDGER_HISTORY_OVERDUE, &labels, overdue);
         }
         if let Some(can_write) = ledger.role_can_write {
             page.flag(&f::LEDGER_ROLE_CAN_WRITE, &labels, can_write);

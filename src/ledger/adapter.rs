@@ -21,7 +21,7 @@ use crate::{
     clock,
     config::ledger::{Ledger, LedgerDatabase, LookupQuery, PendingQuery},
     domain::{
-        pending::PendingSnapshot,
+        pending::{PendingRow, PendingSnapshot},
         route::{IdempotencyKey, NotificationId, RouteName},
     },
 };
@@ -256,14 +256,11 @@ impl LedgerAdapter {
         .await
     }
 
-    /// What is pending and was due before this, by route; nothing where no query is configured, or its result is cut.
+    /// What is pending, row by row; nothing where no query is configured, or its result is cut.
     ///
     /// # Errors
     /// As for [`Self::pending`].
-    pub(super) async fn pending_before(
-        &self,
-        before: DateTime<Utc>,
-    ) -> Result<Option<BTreeMap<Option<RouteName>, u64>>, LedgerError> {
+    pub(super) async fn pending_rows(&self) -> Result<Option<Vec<PendingRow>>, LedgerError> {
         let Some((prepared, layout)) = &self.pending else { return Ok(None) };
         self.counted(async {
             let table = self.read(prepared, &Binds { overlap: self.overlap, ..Binds::default() }).await?;
@@ -273,11 +270,7 @@ impl LedgerAdapter {
             let backlog = layout
                 .map(&table.rows, &self.words, table.head.began_at, &mut Notes::default())
                 .map_err(|misfit| LedgerError::misfit(prepared.name, misfit))?;
-            let mut counts = BTreeMap::new();
-            for row in backlog.rows.into_iter().filter(|row| row.due.is_some_and(|due| due < before)) {
-                *counts.entry(row.route).or_default() += row.count;
-            }
-            Ok(Some(counts))
+            Ok(Some(backlog.rows))
         })
         .await
     }

@@ -23,6 +23,15 @@ impl Times {
     }
 }
 
+/// Instants of which a local clock shows the times twice, since it goes back in the middle of them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Repeated {
+    /// From this one on.
+    pub from: DateTime<Utc>,
+    /// Before this one.
+    pub until: DateTime<Utc>,
+}
+
 /// A column's form, and how values that are held against it are written.
 #[derive(Clone, Copy, Debug)]
 pub struct Writing<'a> {
@@ -61,18 +70,27 @@ impl Writing<'_> {
     /// The two ends of an interval of whole seconds. Where the clock is changed in it, local times that mean two instants are all in.
     pub fn interval(&self, from: DateTime<Utc>, until: DateTime<Utc>) -> (Value, Value) {
         let (from, until) = (from.trunc_subsecs(0), ceiling(until));
-        let (low, high) = shown(self.zone(), from, until);
+        let (low, high) = self.edges(from, until);
         (self.write(from, low), self.write(until, high))
     }
 
-    /// Whether no local time of the interval can mean an instant outside of it.
-    pub fn is_exact(&self, from: DateTime<Utc>, until: DateTime<Utc>) -> bool {
-        let (zone, Some(before), Some(after)) =
-            (self.zone(), from.checked_sub_signed(CLOCK_CHANGE), until.checked_add_signed(CLOCK_CHANGE))
-        else {
-            return false;
-        };
-        offset(zone, before) == offset(zone, after)
+    /// What a clock shows in the interval, from and until. A change further in makes no difference: no clock goes back by more.
+    fn edges(&self, from: DateTime<Utc>, until: DateTime<Utc>) -> (NaiveDateTime, NaiveDateTime) {
+        let (early, late) = (near(from, CLOCK_CHANGE).min(until), near(until, -CLOCK_CHANGE).max(from));
+        (shown(self.zone(), from, early).0, shown(self.zone(), late, until).1)
+    }
+
+    /// What the clock shows twice around a bound of this interval, if a local time in it can mean an instant outside of it.
+    pub fn shown_twice(&self, from: DateTime<Utc>, until: DateTime<Utc>) -> Option<Repeated> {
+        let (from, until) = (from.trunc_subsecs(0), ceiling(until));
+        let (low, high) = self.edges(from, until);
+        let before = near(from, -CLOCK_CHANGE);
+        if shown(self.zone(), before, from).1 > low {
+            return Some(repeated(self.zone(), before, near(from, CLOCK_CHANGE)));
+        }
+        let after = near(until, CLOCK_CHANGE);
+        let comes_back = shown(self.zone(), until, after).0 < high;
+        comes_back.then(|| repeated(self.zone(), near(until, -CLOCK_CHANGE), after))
     }
 
     fn zone(&self) -> Tz {
@@ -111,6 +129,11 @@ fn ceiling(at: DateTime<Utc>) -> DateTime<Utc> {
     if floor == at { at } else { floor.checked_add_signed(TimeDelta::seconds(1)).unwrap_or(at) }
 }
 
+/// An instant so far from another one.
+fn near(at: DateTime<Utc>, by: TimeDelta) -> DateTime<Utc> {
+    at.checked_add_signed(by).unwrap_or(at)
+}
+
 fn offset(zone: Tz, at: DateTime<Utc>) -> i32 {
     zone.offset_from_utc_datetime(&at.naive_utc()).fix().local_minus_utc()
 }
@@ -127,6 +150,13 @@ fn shown(zone: Tz, from: DateTime<Utc>, until: DateTime<Utc>) -> (NaiveDateTime,
         return (low, high);
     }
     // It goes back: up to there it showed more, and from there on less.
+    let change = change(zone, from, last);
+    (low.min(clock(change, last_offset)), high.max(clock(change, first_offset)))
+}
+
+/// The first instant after a change of the clock between these two.
+fn change(zone: Tz, from: DateTime<Utc>, last: DateTime<Utc>) -> DateTime<Utc> {
+    let first_offset = offset(zone, from);
     let (mut before, mut after) = (from.timestamp(), last.timestamp());
     while before + 1 < after {
         let middle = before + (after - before) / 2;
@@ -134,8 +164,14 @@ fn shown(zone: Tz, from: DateTime<Utc>, until: DateTime<Utc>) -> (NaiveDateTime,
             DateTime::from_timestamp(middle, 0).is_some_and(|at| offset(zone, at) == first_offset);
         if is_before { before = middle } else { after = middle }
     }
-    let change = DateTime::from_timestamp(after, 0).unwrap_or(last);
-    (low.min(clock(change, last_offset)), high.max(clock(change, first_offset)))
+    DateTime::from_timestamp(after, 0).unwrap_or(last)
+}
+
+/// What is shown twice, where the clock goes back between these two.
+fn repeated(zone: Tz, from: DateTime<Utc>, until: DateTime<Utc>) -> Repeated {
+    let change = change(zone, from, until);
+    let back = TimeDelta::seconds((offset(zone, from) - offset(zone, until)).into());
+    Repeated { from: near(change, -back), until: near(change, back) }
 }
 
 #[cfg(test)]
@@ -187,8 +223,51 @@ mod tests {
         assert_eq!(interval("2026-10-25T01:00:00Z", "2026-10-25T02:00:00Z"), fold);
         let both = interval("2026-10-24T23:00:00Z", "2026-10-25T02:00:00Z");
         assert_eq!(both, (naive("2026-10-25T01:00:00"), naive("2026-10-25T03:00:00")));
-        assert!(!berlin.is_exact(at("2026-10-25T00:00:00Z"), at("2026-10-25T01:00:00Z")));
-        assert!(berlin.is_exact(at("2026-10-26T00:00:00Z"), at("2026-10-26T01:00:00Z")));
+    }
+
+    /// Only a bound within the two hours of one name makes an interval that can't be counted, however long it is.
+    #[test]
+    fn what_holds_the_repeated_hour_whole_or_not_at_all_is_told_apart() {
+        let berlin = local(Form::Naive(Tz::Europe__Berlin));
+        let repeated = Repeated { from: at("2026-10-25T00:00:00Z"), until: at("2026-10-25T02:00:00Z") };
+        for (from, until, expected) in [
+            ("2026-10-25T00:00:00Z", "2026-10-25T01:00:00Z", Some(repeated)),
+            ("2026-10-25T01:00:00Z", "2026-10-25T02:00:00Z", Some(repeated)),
+            ("2026-10-24T00:00:00Z", "2026-10-25T01:30:00Z", Some(repeated)),
+            ("2026-10-25T00:30:00Z", "2026-10-26T00:00:00Z", Some(repeated)),
+            ("2026-10-25T00:00:00Z", "2026-10-25T02:00:00Z", None),
+            ("2026-10-24T23:00:00Z", "2026-10-25T00:00:00Z", None),
+            ("2026-10-25T02:00:00Z", "2026-10-25T03:00:00Z", None),
+            ("2026-10-01T00:00:00Z", "2026-11-01T00:00:00Z", None),
+            ("2026-01-01T00:00:00Z", "2027-01-01T00:00:00Z", None),
+            ("2026-03-29T00:00:00Z", "2026-03-29T01:00:00Z", None),
+            ("2026-03-29T01:00:00Z", "2026-03-29T02:00:00Z", None),
+        ] {
+            assert_eq!(berlin.shown_twice(at(from), at(until)), expected, "{from} to {until}");
+        }
+        let utc = Writing { form: Form::ReadOff, ..berlin };
+        assert_eq!(utc.shown_twice(repeated.from, at("2026-10-25T01:00:00Z")), None);
+    }
+
+    proptest::proptest! {
+        /// Held against each minute around it: in an interval that is told apart, just those of its own are counted.
+        #[test]
+        fn what_is_told_apart_holds_its_own_minutes_and_no_others(start in 0i64..24 * 365, quarter in 0i64..4, length in 1i64..40, zone in 0usize..3) {
+            let zone = [Tz::Europe__Berlin, Tz::Australia__Lord_Howe, Tz::America__New_York][zone];
+            let writing = local(Form::Naive(zone));
+            let from = at("2026-01-01T00:00:00Z") + TimeDelta::minutes(60 * start + 15 * quarter);
+            let until = from + TimeDelta::minutes(15 * length);
+            let (Value::Naive(low), Value::Naive(high)) = writing.interval(from, until) else { panic!("naive times are written as such") };
+            let mut alien = false;
+            for minute in -300..15 * length + 300 {
+                let instant = from + TimeDelta::minutes(minute);
+                let clock = instant.naive_utc() + TimeDelta::seconds(offset(zone, instant).into());
+                let (is_counted, is_own) = (low <= clock && clock < high, from <= instant && instant < until);
+                proptest::prop_assert!(is_counted || !is_own, "{zone} {instant} is not counted in {from} to {until}");
+                alien |= is_counted && !is_own;
+            }
+            proptest::prop_assert_eq!(alien, writing.shown_twice(from, until).is_some());
+        }
     }
 
     #[test]

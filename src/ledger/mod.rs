@@ -28,6 +28,7 @@ mod wanted;
 mod words;
 
 pub use adapter::{LedgerAdapter, open};
+pub use bounds::Repeated;
 pub use elsewhere::{Elsewhere, ElsewhereError};
 pub use error::LedgerError;
 pub use flow::FlowReader;

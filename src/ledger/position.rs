@@ -99,6 +99,11 @@ pub struct Position {
 pub struct NoPosition;
 
 impl Position {
+    /// Whether the stream is ordered by a time.
+    pub const fn has_time(&self) -> bool {
+        self.at.is_some()
+    }
+
     /// The place as text, to be kept.
     pub fn to_text(&self) -> String {
         let parts: Vec<String> = self.at.iter().chain([&self.id]).map(Value::to_text).collect();

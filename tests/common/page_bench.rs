@@ -126,6 +126,7 @@ fn flow(config: &Config) -> FlowReport {
         attempts: Outcome::ALL.map(|outcome| (outcome, 5)).into(),
         stuck_before_baseline: Some(1),
         leaks: 0,
+        came_behind: 1,
         residue: Some(0),
         accepted_in_hour: Some(Accepted { here: 90, elsewhere: Bounds::exactly(91) }),
     };
@@ -134,6 +135,8 @@ fn flow(config: &Config) -> FlowReport {
         mode: FollowerMode::Following,
         followed_until: Some(instant(-60)),
         held: Some(8),
+        unseen: Some(0),
+        overdue: Some(0),
         figures: Some(Arc::new(FlowNumbers { as_of: instant(0), routes })),
     }
 }

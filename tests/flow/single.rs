@@ -4,6 +4,7 @@ use super::{
     model::at,
     runner::{Store, settings},
 };
+use chrono::{DateTime, Utc};
 use delivery_canary::domain::{
     accounting::Place,
     flow::{
@@ -20,14 +21,14 @@ use std::time::Duration;
 
 const RETRY: Standing = Standing::Pending(Tried::WillRetry);
 const UNKNOWN: Standing = Standing::Pending(Tried::OutcomeUnknown);
-const CLOSED: bool = true;
-const OPEN: bool = false;
+pub const CLOSED: bool = true;
+pub const OPEN: bool = false;
 
-fn unit(number: i64) -> UnitId {
+pub fn unit(number: i64) -> UnitId {
     UnitId { notification: LedgerId::Int(number), destination: None }
 }
 
-fn notification(number: i64, due: i64) -> NotificationRow {
+pub fn notification(number: i64, due: i64) -> NotificationRow {
     let unit = unit(number);
     NotificationRow {
         unit,
@@ -39,16 +40,21 @@ fn notification(number: i64, due: i64) -> NotificationRow {
     }
 }
 
-fn attempt(number: i64, of: i64, second: i64, leaves: Standing) -> AttemptRow {
+pub fn attempt(number: i64, of: i64, second: i64, leaves: Standing) -> AttemptRow {
     AttemptRow { attempt: LedgerId::Int(number), unit: unit(of), at: at(second), leaves }
 }
 
-fn truth(due: i64, attempts: &[AttemptRow]) -> Truth {
+pub fn truth(due: i64, attempts: &[AttemptRow]) -> Truth {
     Truth { route: Some(RouteNo(0)), due: Some(at(due)), own: None, attempts: attempts.to_vec() }
 }
 
+/// All that is said of one of this route that nothing was tried for.
+pub fn of_route(route: RouteNo, due: DateTime<Utc>) -> Truth {
+    Truth { route: Some(route), due: Some(due), own: None, attempts: Vec::new() }
+}
+
 /// One pass to the end of the streams; each lookup is answered with this. Gives what was asked for.
-fn pass(
+pub fn pass(
     flow: &mut Flow,
     second: i64,
     notifications: &[(NotificationRow, bool)],
@@ -68,11 +74,11 @@ fn nowhere(_: &UnitId) -> Option<Truth> {
     None
 }
 
-fn first_pending(figures: &FlowFigures) -> &RoutePending {
+pub fn first_pending(figures: &FlowFigures) -> &RoutePending {
     &figures.routes[0].pending
 }
 
-fn of_all_time(flow: &Flow, place: Place) -> i64 {
+pub fn of_all_time(flow: &Flow, place: Place) -> i64 {
     flow.partition(RouteNo(0), at(-7_200), at(7_200)).count(place)
 }
 
@@ -333,69 +339,6 @@ fn an_attempt_without_a_notification_waits_for_the_overlap_and_no_longer() {
     pass(&mut flow, 90, &[], &[], nowhere);
     let figures = flow.figures(at(90));
     assert_eq!((figures.strays, figures.totals.strays_given_up), (0, 1));
-}
-
-#[test]
-fn a_notification_that_came_too_late_is_found_by_its_attempt() {
-    let mut flow = Flow::new(settings());
-    let delivered = attempt(1, 1, 5, Standing::Delivered);
-    let there = |_: &UnitId| Some(truth(0, &[attempt(1, 1, 5, Standing::Delivered)]));
-    pass(&mut flow, 60, &[], &[(delivered, CLOSED)], there);
-    pass(&mut flow, 70, &[], &[], there);
-    assert_eq!(of_all_time(&flow, Place::Delivered), 1);
-    assert_eq!(flow.figures(at(70)).totals.found_late, 1);
-}
-
-#[test]
-fn what_was_accepted_before_the_horizon_is_none_of_ours() {
-    let mut flow = Flow::new(Settings { horizon: Some(at(0)), ..settings() });
-    let delivered = attempt(1, 1, 5, Standing::Delivered);
-    let before = |_: &UnitId| Some(truth(-1, &[attempt(1, 1, 5, Standing::Delivered)]));
-    pass(&mut flow, 60, &[], &[(delivered, CLOSED)], before);
-    assert_eq!(of_all_time(&flow, Place::Delivered), 0);
-    let figures = flow.figures(at(60));
-    assert_eq!((figures.strays, figures.totals.strays_given_up), (0, 0));
-    let hour = figures.routes[0].windows[&Duration::from_secs(3_600)];
-    assert_eq!(hour.attempts(Outcome::Delivered), 1, "the attempt was made all the same");
-}
-
-#[test]
-fn canaries_are_in_no_figure_and_unmarked_ones_are_leaks_once() {
-    let mut flow = Flow::new(settings());
-    let marked = NotificationRow { is_marked_canary: true, has_canary_key: true, ..notification(1, 0) };
-    let by_key = NotificationRow { has_canary_key: true, ..notification(2, 0) };
-    let (by_id, mut part) = (notification(3, 0), notification(4, 0));
-    part.unit.destination = Some("one".into());
-    let rows = [marked, by_key, by_id, part.clone()];
-    for (second, is_closed) in [(10, OPEN), (20, OPEN), (60, CLOSED), (70, CLOSED)] {
-        let rows: Vec<_> = rows.iter().filter(|_| second < 70).map(|row| (row.clone(), is_closed)).collect();
-        flow.begin_pass(at(second));
-        flow.canaries(&[unit(3), unit(4)]);
-        rows.into_iter().for_each(|(row, is_closed)| flow.notification(row, is_closed));
-        let delivered = AttemptRow { unit: part.unit.clone(), ..attempt(1, 4, 5, Standing::Delivered) };
-        flow.attempt(delivered, false);
-        flow.wanted(Reach::End);
-        flow.end_pass().unwrap();
-        let figures = flow.figures(at(500));
-        assert_eq!(first_pending(&figures), &RoutePending::drained());
-        let window = figures.routes[0].windows[&Duration::from_secs(3_600)];
-        assert_eq!((window.accepted(), window.attempts(Outcome::Delivered)), (0, 0));
-        assert_eq!(figures.routes[0].leaks, if second < 60 { 0 } else { 3 });
-    }
-}
-
-#[test]
-fn a_canary_that_is_known_only_later_is_taken_out() {
-    let mut flow = Flow::new(settings());
-    pass(&mut flow, 60, &[(notification(1, 0), CLOSED)], &[], |_| Some(truth(0, &[])));
-    assert_eq!(of_all_time(&flow, Place::Pending), 1);
-    for second in [70, 80] {
-        flow.begin_pass(at(second));
-        flow.canaries(&[unit(1)]);
-        flow.end_pass().unwrap();
-        assert_eq!(of_all_time(&flow, Place::Pending), 0);
-        assert_eq!(flow.figures(at(second)).routes[0].leaks, 1);
-    }
 }
 
 #[test]

@@ -8,12 +8,15 @@ use delivery_canary::{
         model::{SqliteStore, StoreConfig},
     },
     domain::{
-        audit::{compare::Change, sample::Judged},
+        audit::{
+            compare::Change,
+            sample::{Judged, READ_PER_PASS},
+        },
         flow::{key::KeptUnder, rows::LedgerId},
         route::RouteName,
     },
     ledger::{self, FlowReader},
-    monitor::flow::{Audit, AuditError, Audited, Following, LedgerToFollow, READ_PER_PASS},
+    monitor::flow::{Audit, AuditError, Audited, Following, LedgerToFollow},
     store::{self, AuditSums, Store, follower::FollowedErasure},
 };
 use serde_json::{Value, json};
@@ -443,7 +446,9 @@ async fn one_pass_reads_a_bounded_number(bed: Bed) {
     bench.follow().await;
     assert_eq!(bench.sampled().await, READ_PER_PASS + 10);
     bench.look(0).await;
+    assert_eq!(bench.audit.overdue(), Some(10), "what a pass leaves is told");
     bench.look(0).await;
+    assert_eq!(bench.audit.overdue(), Some(0));
     for compared in [READ_PER_PASS, READ_PER_PASS + 10, READ_PER_PASS + 10] {
         bench.look(HOUR).await;
         assert_eq!(bench.sums().await.compared, u64::try_from(compared).unwrap());

@@ -190,7 +190,7 @@ async fn the_guides_streams_are_held_against_its_exact_count() {
         (Standing::Delivered, 2),
         (Standing::RejectedRecipient, 2),
     ];
-    assert_eq!((counts.as_slice(), reading.is_exact), (expected.as_slice(), true));
+    assert_eq!((counts.as_slice(), reading.is_exact()), (expected.as_slice(), true));
 }
 
 #[tokio::test]

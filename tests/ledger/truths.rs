@@ -156,7 +156,7 @@ pub async fn partition_of(
     let reading = follow(bed, fields).unwrap().partition(from, until).await.unwrap();
     // `email/receipts` and `sms/codes` are the ledger's routes.
     assert!(reading.counts.keys().all(|route| *route == RouteNo(1)), "{reading:?}");
-    (reading.counts.values().flat_map(|by| by.values()).sum(), reading.is_exact)
+    (reading.counts.values().flat_map(|by| by.values()).sum(), reading.is_exact())
 }
 
 #[tokio::test]

@@ -82,6 +82,12 @@ async fn check<'a>(name: &'a str, config: &Ledger, adapter: &LedgerAdapter) -> C
     let mut findings = adapter.check().await;
     let is_there =
         findings.iter().all(|finding| finding.name != "connection" || finding.level != Level::Failed);
+    findings.extend(config.finds_no_dated_back().filter(|_| is_there).map(|reason| Finding {
+        name: "dated back".into(),
+        level: Level::Warn,
+        detail: format!("{reason}: a pending notification whose row comes behind the cursor is in no figure until an attempt of it comes by"),
+        hint: Some("write a `pending` query, see docs/ledger.md#rows-that-come-behind-the-cursor".into()),
+    }));
     let (mut cost, mut unreachable) = (None, None);
     if is_there {
         match adapter.cost(config.reread.per_refresh).await {

@@ -16,6 +16,12 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 /// How many parts the time is cut into that is looked back over.
 const PARTS: usize = 24;
 
+/// The most notifications that are read again in one pass: in one statement, and a second one by their keys.
+pub const READ_PER_PASS: usize = 50;
+
+/// How many of them may fall due between two passes by the settings alone: second readings come on top.
+const PLANNED_PER_PASS: i64 = 40;
+
 /// How long before the end of retention nothing is concluded any more: our clock and the ledger's are not one.
 const MARGIN: TimeDelta = TimeDelta::seconds(60);
 
@@ -53,6 +59,28 @@ impl Settings {
     /// The most notifications of one part: so many parts and one, since they don't begin with the time that is looked back over.
     fn most_of_part(&self) -> usize {
         if self.size == 0 { 0 } else { (self.size / (PARTS + 1)).max(1) }
+    }
+
+    /// How many readings fall due within this time on a ledger that fills the sample, and how many of them can be made in a pass.
+    pub fn readings_in(&self, span: TimeDelta) -> (i64, i64) {
+        (self.readings_of(self.most_of_part(), span), PLANNED_PER_PASS)
+    }
+
+    /// The greatest sample whose readings can be made where there is a pass each time that this has gone by; 0 where none can.
+    pub fn largest_for(&self, span: TimeDelta) -> usize {
+        let ages = i64::try_from(self.ages().count()).unwrap_or(i64::MAX).max(1);
+        let of_one = ages.saturating_mul(micros_of(span)).max(1);
+        let most = PLANNED_PER_PASS.saturating_mul(self.part()) / of_one;
+        usize::try_from(most).unwrap_or(0).saturating_mul(PARTS + 1)
+    }
+
+    /// So many are in each part of the time, and each is read at each age.
+    fn readings_of(&self, most_of_part: usize, span: TimeDelta) -> i64 {
+        let ages = i64::try_from(self.ages().count()).unwrap_or(i64::MAX);
+        let most = i64::try_from(most_of_part).unwrap_or(i64::MAX).saturating_mul(ages);
+        let part = i128::from(self.part());
+        let readings = (i128::from(most) * i128::from(micros_of(span)) + part - 1) / part;
+        i64::try_from(readings).unwrap_or(i64::MAX)
     }
 
     /// How far back a notification may have been due that is worth taking; nothing where none is looked at.
@@ -278,6 +306,12 @@ impl Sample {
             });
         }
         changes
+    }
+
+    /// How many notifications are due to be read at this moment.
+    pub fn overdue(&self, now: DateTime<Utc>) -> usize {
+        let now = now.timestamp_micros();
+        self.entries.values().filter(|entry| entry.next <= now).count()
     }
 
     /// How many notifications are in it.

@@ -8,7 +8,7 @@ use crate::domain::{
 use std::collections::{BTreeMap, HashMap};
 
 const MINUTE: i64 = 60;
-const HOUR: i64 = 3_600;
+pub(super) const HOUR: i64 = 3_600;
 const MICROS: i64 = 1_000_000;
 
 /// How long one cell is.

@@ -63,6 +63,8 @@ pub struct RouteFigures {
     pub stuck_before_baseline: u64,
     /// How many canaries were found among the customers' notifications since this process began to follow.
     pub leaks: u64,
+    /// How many pending notifications came behind the cursor and were found all the same, since this process began to follow.
+    pub came_behind: u64,
 }
 
 /// All figures as of one moment.
@@ -153,6 +155,7 @@ impl Flow {
             windows: self.settings.windows.iter().map(window).collect(),
             stuck_before_baseline: 0,
             leaks: self.leaks.get(&route).copied().unwrap_or(0),
+            came_behind: self.came_behind.get(&route).copied().unwrap_or(0),
         }
     }
 
@@ -161,7 +164,7 @@ impl Flow {
     }
 
     /// Each unit in memory that is no canary, with its fingerprint (on demand) and where it stands by all that was read.
-    fn each_live(&self, mut each: impl FnMut(&dyn Fn() -> u64, &Unit, Standing)) {
+    pub(super) fn each_live(&self, mut each: impl FnMut(&dyn Fn() -> u64, &Unit, Standing)) {
         for (key, unit) in self.units.iter().filter(|(_, unit)| !unit.has(Flag::Canary)) {
             each(&|| key.fingerprint(), unit, unit.standing_with(self.open.deciding(key)));
         }

@@ -71,6 +71,7 @@ pub struct Flow {
     pub(super) swept_to: Option<UnitKey>,
     pub(super) totals: Totals,
     pub(super) leaks: BTreeMap<RouteNo, u64>,
+    pub(super) came_behind: BTreeMap<RouteNo, u64>,
     pub(super) pass: u64,
     pub(super) now: i64,
     /// How far the rows went; nothing while they are still coming.
@@ -94,6 +95,7 @@ impl Flow {
             swept_to: None,
             totals: Totals::default(),
             leaks: BTreeMap::new(),
+            came_behind: BTreeMap::new(),
             pass: 0,
             now: i64::MIN,
             reach: None,
@@ -331,6 +333,11 @@ impl Flow {
         if let Some(unit) = self.units.get_mut(key) {
             touch(&mut self.touched, key, unit);
         }
+    }
+
+    /// Counts a notification that the stream did not show.
+    pub(super) fn came_behind(&mut self, route: RouteNo) {
+        *self.came_behind.entry(self.settings.place(route)).or_default() += 1;
     }
 
     /// Counts a closed attempt that no unit will be asked for.

@@ -194,6 +194,7 @@ impl Flow {
             self.units.insert(key.clone(), unit);
             self.touch(key);
             self.totals.found_late += 1;
+            self.came_behind(place.route);
         } else if truth.own.is_none() && is_settled {
             self.move_settled(key, place, before, all);
         }

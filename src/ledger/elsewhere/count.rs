@@ -8,7 +8,7 @@ use crate::{
         LedgerError,
         adapter::{misfit, unusable},
         binds::{Binds, Head, Prepared, Rows},
-        bounds::{Times, Writing},
+        bounds::{Repeated, Times, Writing},
         cell::{Cell, Misfit, count},
         flow::{RouteField, Routes},
         sql::{self, Dialect, Parameter},
@@ -72,8 +72,10 @@ impl CountQuery {
             cast: self.prepared.query.casts.get(&parameter).map(String::as_str),
         };
         let of_until = writing(Parameter::UntilTs);
-        if !of_until.is_exact(from, until) {
-            let reason = "in local time the clock goes back in this interval, so the count holds neighbouring hours too".into();
+        if let Some(Repeated { from, until }) = of_until.shown_twice(from, until) {
+            let reason = format!(
+                "what was accepted from {from} to {until} has the same local times twice, and is counted only together"
+            );
             return Err(LedgerError::Shape { query: self.prepared.name, reason });
         }
         let (low, _) = writing(Parameter::FromTs).interval(from, until);

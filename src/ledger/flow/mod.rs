@@ -12,7 +12,7 @@ mod stream;
 
 pub use ids::text_of;
 pub(super) use ids::{UnitFields, ledger_id};
-pub use page::{Page, PartitionReading, Seen, Truths};
+pub use page::{Page, PartitionReading, PendingCount, Seen, Truths};
 pub(super) use reader::FlowQueries;
 pub use reader::LedgerFlow;
 pub(super) use routes::{RouteField, Routes};
@@ -108,14 +108,11 @@ pub trait FlowReader: Send + Sync {
         Ok(None)
     }
 
-    /// Counts what is pending and was due before this, by the query for everybody's pending; nothing where there is none, or its result is cut.
+    /// What is pending, by the query for everybody's pending; nothing where there is none, or its result is cut.
     ///
     /// # Errors
     /// When the ledger can't be read.
-    async fn pending_before(
-        &self,
-        _before: DateTime<Utc>,
-    ) -> Result<Option<BTreeMap<RouteNo, u64>>, LedgerError> {
+    async fn pending_counts(&self) -> Result<Option<Vec<PendingCount>>, LedgerError> {
         Ok(None)
     }
 }

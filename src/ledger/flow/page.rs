@@ -2,7 +2,7 @@
 
 use crate::{
     domain::flow::rows::{RouteNo, Standing, Truth, UnitId},
-    ledger::{Position, binds::Head},
+    ledger::{Position, binds::Head, bounds::Repeated},
 };
 use chrono::{DateTime, TimeDelta, Utc};
 use std::{
@@ -68,6 +68,17 @@ pub struct Truths {
     pub refused: u64,
 }
 
+/// Some that are pending: of one route and due time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PendingCount {
+    /// Their route.
+    pub route: RouteNo,
+    /// When they were due; of a group the earliest.
+    pub due: DateTime<Utc>,
+    /// How many.
+    pub count: u64,
+}
+
 /// The exact count of what was due in an interval.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PartitionReading {
@@ -75,7 +86,13 @@ pub struct PartitionReading {
     pub as_of: DateTime<Utc>,
     /// How many there are, by route and standing. A route without any isn't here.
     pub counts: BTreeMap<RouteNo, BTreeMap<Standing, u64>>,
-    /// Whether the interval can be told apart from its neighbours: not in local time where the clock goes back, whose repeated hour is
-    /// in both.
-    pub is_exact: bool,
+    /// In local time, what the clock shows twice around a bound: the count holds both of it, so it can't be told apart from its neighbour.
+    pub shown_twice: Option<Repeated>,
+}
+
+impl PartitionReading {
+    /// Whether the interval can be told apart from its neighbours.
+    pub const fn is_exact(&self) -> bool {
+        self.shown_twice.is_none()
+    }
 }

@@ -5,7 +5,7 @@ mod cost;
 mod histories;
 
 use super::{
-    FlowReader, Page, PartitionReading, RouteField, Truths,
+    FlowReader, Page, PartitionReading, PendingCount, RouteField, Truths,
     attempts::AttemptsLayout,
     cursor::CursorFields,
     notifications::NotificationsLayout,
@@ -16,17 +16,18 @@ use super::{
 };
 use crate::{
     clock,
-    config::ledger::{Cursor, Ledger},
+    config::ledger::{Cursor, DatedBack, Ledger},
     domain::{
         audit::sample::Reading,
         flow::rows::{AttemptRow, LedgerId, NotificationRow, RouteNo, UnitId},
+        pending::PendingRow,
         route::RouteName,
     },
     ledger::{
         Elsewhere, LedgerAdapter, LedgerError, Position,
         adapter::{as_of, misfit, unusable},
         binds::{Binds, Prepared},
-        bounds::{Times, Writing},
+        bounds::{Repeated, Times, Writing},
         elsewhere::CountQuery,
         lookup::{LookupLayout, TruthRows},
         position::Value,
@@ -58,6 +59,7 @@ pub struct FlowQueries {
     has_not_before: bool,
     times: Times,
     history: TimeDelta,
+    dated_back: DatedBack,
 }
 
 impl FlowQueries {
@@ -125,6 +127,7 @@ impl FlowQueries {
             has_not_before: query.columns.not_before.is_some(),
             times,
             history: config.history.delta(),
+            dated_back: config.dated_back,
         }))
     }
 
@@ -167,13 +170,13 @@ impl FlowQueries {
         prepared: &Prepared,
         from: DateTime<Utc>,
         until: DateTime<Utc>,
-    ) -> (Binds, bool) {
+    ) -> (Binds, Option<Repeated>) {
         let form = self.notifications.layout.form();
         let (low, _) = self.writing(prepared, Parameter::FromTs, form).interval(from, until);
         let writing = self.writing(prepared, Parameter::UntilTs, form);
         let (_, high) = writing.interval(from, until);
         let binds = Binds { from: Some(low), until: Some(high), ..Binds::default() };
-        (binds, writing.is_exact(from, until))
+        (binds, writing.shown_twice(from, until))
     }
 }
 
@@ -343,7 +346,7 @@ impl FlowReader for LedgerFlow {
         let adapter = &self.adapter;
         adapter
             .counted(async {
-                let (binds, is_exact) = self.queries.partition_binds(prepared, from, until);
+                let (binds, shown_twice) = self.queries.partition_binds(prepared, from, until);
                 let binds = Binds { overlap: adapter.overlap, ..binds };
                 let mut rows = PartitionRows::new(prepared, layout, &adapter.words);
                 let head = adapter.read_rows(prepared, &binds, &mut rows).await?;
@@ -355,7 +358,7 @@ impl FlowReader for LedgerFlow {
                     return Err(LedgerError::Shape { query: prepared.name, reason });
                 }
                 adapter.note(&rows.notes);
-                Ok(PartitionReading { as_of: as_of(&head), counts: rows.counts, is_exact })
+                Ok(PartitionReading { as_of: as_of(&head), counts: rows.counts, shown_twice })
             })
             .await
     }
@@ -381,16 +384,12 @@ impl FlowReader for LedgerFlow {
             .await
     }
 
-    async fn pending_before(
-        &self,
-        before: DateTime<Utc>,
-    ) -> Result<Option<BTreeMap<RouteNo, u64>>, LedgerError> {
-        let Some(counts) = self.adapter.pending_before(before).await? else { return Ok(None) };
-        let mut numbers = BTreeMap::new();
-        for (route, count) in counts {
-            *numbers.entry(self.queries.routes.number(route.as_ref().map(RouteName::as_str))).or_default() +=
-                count;
-        }
-        Ok(Some(numbers))
+    async fn pending_counts(&self) -> Result<Option<Vec<PendingCount>>, LedgerError> {
+        let Some(rows) = self.adapter.pending_rows().await? else { return Ok(None) };
+        let count = |row: PendingRow| {
+            let route = self.queries.routes.number(row.route.as_ref().map(RouteName::as_str));
+            Some(PendingCount { route, due: row.due?, count: row.count })
+        };
+        Ok(Some(rows.into_iter().filter_map(count).collect()))
     }
 }

@@ -6,7 +6,7 @@ use crate::{
     domain::{
         audit::{
             compare::Change,
-            sample::{Judged, Sample, Settings},
+            sample::{Judged, READ_PER_PASS, Sample, Settings},
         },
         disclosure::shown,
         flow::rows::LedgerId,
@@ -23,11 +23,10 @@ use std::{
 };
 use tokio::time::Instant;
 
-/// How many notifications one pass reads again, at the most: in one statement, and a second one by their keys.
-pub const READ_PER_PASS: usize = 50;
-
 /// How long nothing is read after a reading failed.
 const BACK_OFF: Duration = Duration::from_secs(60);
+
+const HOUR: Duration = Duration::from_secs(3_600);
 
 /// How many findings of a kind are told in an hour. The store counts them all.
 const TOLD_PER_HOUR: u32 = 50;
@@ -65,6 +64,9 @@ pub struct Audit {
     /// The sample; nothing before it was loaded.
     sample: Option<Sample>,
     not_before: Option<Instant>,
+    overdue: Option<u64>,
+    /// When it was last told that it does not keep up.
+    told_behind: Option<Instant>,
     /// By kind, since when findings are told, and how many were.
     told: BTreeMap<Change, (Instant, u32)>,
 }
@@ -86,7 +88,12 @@ pub fn settings(config: &Ledger) -> Settings {
 impl Audit {
     /// Begins anew from what is kept: somebody else followed in between, or something was erased.
     pub fn reload(&mut self) {
-        self.sample = None;
+        (self.sample, self.overdue) = (None, None);
+    }
+
+    /// How many readings were due when the last pass had ended; nothing before the first one, and where nothing is sampled.
+    pub const fn overdue(&self) -> Option<u64> {
+        self.overdue
     }
 
     /// Offers what is new to the sample; where `is_end`, the follower has read to the end of the ledger, reads again what is due. Writes what
@@ -138,6 +145,9 @@ impl Audit {
         if !is_written {
             return Ok(Judged::default());
         }
+        if audited.config.audit.sample > 0 {
+            self.count_overdue(audited.ledger, sample.overdue(now));
+        }
         self.sample = Some(sample);
         let judged = read?;
         for (notification, change, count) in &judged.found {
@@ -146,9 +156,18 @@ impl Audit {
         Ok(judged)
     }
 
+    /// What is due and was not read. More than one pass reads is told: it does not keep up, or readings fail.
+    fn count_overdue(&mut self, ledger: &str, overdue: usize) {
+        self.overdue = Some(overdue as u64);
+        let is_new = self.told_behind.is_none_or(|told| told.elapsed() >= HOUR);
+        if overdue > READ_PER_PASS && is_new {
+            self.told_behind = Some(Instant::now());
+            tracing::warn!(event = "ledger_audit_behind", ledger, overdue, per_refresh = READ_PER_PASS);
+        }
+    }
+
     fn tell(&mut self, ledger: &str, notification: &LedgerId, change: Change, count: u64) {
-        let hour = Duration::from_secs(3_600);
-        let known = self.told.get(&change).copied().filter(|(since, _)| since.elapsed() < hour);
+        let known = self.told.get(&change).copied().filter(|(since, _)| since.elapsed() < HOUR);
         let (since, told) = known.unwrap_or((Instant::now(), 0));
         self.told.insert(change, (since, told.saturating_add(1)));
         if told > TOLD_PER_HOUR {

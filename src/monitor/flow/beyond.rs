@@ -2,14 +2,11 @@
 
 use crate::{
     domain::flow::rows::RouteNo,
-    ledger::{FlowReader, LedgerError},
+    ledger::{FlowReader, LedgerError, flow::PendingCount},
 };
 use chrono::{DateTime, Utc};
 use std::{collections::BTreeMap, time::Duration};
 use tokio::time::Instant;
-
-/// How often it is counted. It can only fall, and slowly; and the query costs what everybody's pending costs.
-const EVERY: Duration = Duration::from_secs(3_600);
 
 /// How long to wait after a count that failed.
 const BACK_OFF: Duration = Duration::from_secs(600);
@@ -23,19 +20,36 @@ pub struct Beyond {
 }
 
 impl Beyond {
-    /// Counts it, where it is time to.
+    /// Reads what is pending, where it is time to, which is `every` so long: it costs what everybody's pending costs. Gives all that was read.
     ///
     /// # Errors
     /// When the ledger can't be read. It is tried again later, and until then it isn't known.
-    pub async fn look(&mut self, reader: &dyn FlowReader, horizon: DateTime<Utc>) -> Result<(), LedgerError> {
+    pub async fn look(
+        &mut self,
+        reader: &dyn FlowReader,
+        horizon: DateTime<Utc>,
+        every: Duration,
+    ) -> Result<Option<Vec<PendingCount>>, LedgerError> {
         if self.again.is_some_and(|(again, of)| of == horizon && Instant::now() < again) {
-            return Ok(());
+            return Ok(None);
         }
         self.again = Some((Instant::now() + BACK_OFF, horizon));
         self.known = None;
-        self.known = reader.pending_before(horizon).await?;
-        self.again = Some((Instant::now() + EVERY, horizon));
-        Ok(())
+        let rows = reader.pending_counts().await?;
+        self.known = rows.as_ref().map(|rows| {
+            let mut counts = BTreeMap::new();
+            for row in rows.iter().filter(|row| row.due < horizon) {
+                *counts.entry(row.route).or_default() += row.count;
+            }
+            counts
+        });
+        self.again = Some((Instant::now() + every, horizon));
+        Ok(rows)
+    }
+
+    /// Whether the query tells what is pending: it is configured, and was not cut the last time.
+    pub const fn tells(&self) -> bool {
+        self.known.is_some()
     }
 
     /// What was stuck when the monitor came: this, and what the follower has of it.

@@ -184,10 +184,14 @@ async fn count(
 ) -> Result<Vec<RouteBooks>, BooksError> {
     let Interval { from, until } = asked.interval;
     let reading = reader.partition(from, until).await?;
-    if !reading.is_exact {
-        let reason = "in the ledger's local time the clock goes back in this interval, so the count holds neighbouring hours too: choose \
-                      another one";
-        return Err(BooksError::Interval(reason.into()));
+    if let Some(repeated) = reading.shown_twice {
+        let [first, last] =
+            [repeated.from, repeated.until].map(|at| at.to_rfc3339_opts(SecondsFormat::Secs, true));
+        let reason = format!(
+            "in the ledger's local time the clock goes back: what was due from {first} to {last} has the same times twice, and can be \
+             counted only together. Neither --from nor --to may lie between the two"
+        );
+        return Err(BooksError::Interval(reason));
     }
     let books = routes(reader).filter(|(_, name)| asked.route.is_none_or(|route| route == name));
     let books = books.map(|(place, route)| {

@@ -1,6 +1,7 @@
 //! The followers of the ledgers: one replica follows each ledger, the others stand by.
 
 mod audit;
+mod behind;
 mod beyond;
 mod books;
 mod elsewhere;
@@ -10,7 +11,7 @@ mod report;
 mod residue;
 mod stream;
 
-pub use audit::{Audit, AuditError, Audited, READ_PER_PASS, Recent};
+pub use audit::{Audit, AuditError, Audited, Recent};
 pub use books::{Asked, Books, BooksError, Interval, RouteBooks, RouteUnits, reconcile};
 pub use pass::{Following, LedgerToFollow, PassError, Passed};
 pub use report::{FlowNumbers, FlowReport, RouteFlow};
@@ -23,6 +24,7 @@ use crate::{
     ledger::FlowReader,
     store::follower::Lead,
 };
+use behind::{Behind, Looked};
 use beyond::Beyond;
 use chrono::{DateTime, TimeDelta, Utc};
 use elsewhere::HeldAgainst;
@@ -118,6 +120,7 @@ struct Follower {
     audit: Audit,
     accepted: HeldAgainst,
     beyond: Beyond,
+    behind: Behind,
     erased: BTreeSet<String>,
     is_caught_up: bool,
     /// Between two passes.
@@ -136,6 +139,7 @@ impl Follower {
             audit: Audit::default(),
             accepted: HeldAgainst::default(),
             beyond: Beyond::default(),
+            behind: Behind::default(),
             erased: BTreeSet::new(),
             is_caught_up: false,
             every: ASK_EVERY,
@@ -193,7 +197,7 @@ impl Follower {
         shared.observed(&Observer::Ledger(self.name.clone()), Ok(()), clock::now());
         if passed.is_end {
             self.next = started + self.every;
-            self.caught_up(shared, &following, passed.as_of, config.baseline.is_some()).await;
+            self.caught_up(shared, &mut following, passed.as_of, config).await;
         } else {
             let per_second = f64::from(config.first_read.rows_per_second.max(1));
             #[allow(clippy::cast_precision_loss, reason = "rows of one pass are far below 2^53")]
@@ -223,9 +227,9 @@ impl Follower {
     async fn caught_up(
         &mut self,
         shared: &Shared,
-        following: &Following,
+        following: &mut Following,
         as_of: DateTime<Utc>,
-        has_baseline: bool,
+        config: &Ledger,
     ) {
         if let Err(error) = self.residue.look(&*self.reader, following, as_of).await {
             tracing::warn!(event = "ledger_not_counted", ledger = self.name, reason = %error);
@@ -233,14 +237,35 @@ impl Follower {
         if let Err(error) = self.accepted.look(&self.name, &*self.reader, following, as_of).await {
             tracing::warn!(event = "accepted_not_counted", ledger = self.name, reason = %error);
         }
-        if let Err(error) = self.beyond.look(&*self.reader, following.horizon()).await {
-            tracing::warn!(event = "ledger_beyond_not_counted", ledger = self.name, reason = %error);
+        let every = config.dated_back.every();
+        let pending =
+            self.beyond.look(&*self.reader, following.horizon(), every).await.unwrap_or_else(|error| {
+                tracing::warn!(event = "ledger_beyond_not_counted", ledger = self.name, reason = %error);
+                None
+            });
+        let looked = Looked {
+            ledger: &self.name,
+            config,
+            reader: &*self.reader,
+            store: &*shared.store,
+            erased: &self.erased,
+            as_of,
+        };
+        if let Err(error) = self.behind.look(&looked, (&self.beyond, pending.as_deref()), following).await {
+            tracing::warn!(event = "ledger_dated_back_not_read", ledger = self.name, reason = %error);
         }
         if !std::mem::replace(&mut self.is_caught_up, true) {
             tracing::info!(event = "ledger_followed", ledger = self.name);
+            if let Some(reason) = config.finds_no_dated_back() {
+                tracing::warn!(event = "ledger_dated_back_not_looked_for", ledger = self.name, reason);
+            }
         }
-        let (mut numbers, pending) =
-            report::report(following.figures(as_of), self.reader.routes(), &self.residue, has_baseline);
+        let (mut numbers, pending) = report::report(
+            following.figures(as_of),
+            self.reader.routes(),
+            &self.residue,
+            config.baseline.is_some(),
+        );
         for (route, flow) in report::numbered(&mut numbers, self.reader.routes()) {
             flow.accepted_in_hour = self.accepted.of(route);
             flow.stuck_before_baseline = self.beyond.with(route, flow.stuck_before_baseline);
@@ -256,6 +281,8 @@ impl Follower {
             flow.mode = mode;
             flow.followed_until = following.and_then(Following::followed_until);
             flow.held = following.map(Following::held);
+            flow.unseen = following.and_then(|_| self.behind.unseen());
+            flow.overdue = following.and_then(|_| self.audit.overdue());
         });
     }
 
@@ -291,6 +318,8 @@ impl Follower {
         self.audit.reload();
         self.is_caught_up = false;
         self.residue = Residue::default();
+        self.behind = Behind::default();
+        self.beyond = Beyond::default();
         self.accepted = HeldAgainst::default();
         self.withdraw(shared);
         self.publish(shared, FollowerMode::Standby, None);

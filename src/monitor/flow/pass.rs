@@ -10,12 +10,12 @@ use crate::{
     clock,
     config::ledger::Ledger,
     domain::{
-        accounting::Partition,
+        accounting::{Partition, Place},
         flow::{
             durable::Changes,
             figures::FlowFigures,
             follow::{Flow, Reach, TooMany},
-            rows::{NotificationRow, RouteNo, UnitId},
+            rows::{NotificationRow, RouteNo, Truth, UnitId},
             settings::Settings,
         },
         route::RouteName,
@@ -304,6 +304,21 @@ impl Following {
     /// From when on, in seconds since 1970, counts are kept: by minute, and by hour.
     pub const fn kept_from(&self) -> (i64, i64) {
         self.flow.kept_from()
+    }
+
+    /// How many are pending, by the beginning of the hour that they were due in.
+    pub fn pending_by_hour(&self) -> BTreeMap<DateTime<Utc>, u64> {
+        self.flow.pending_by_hour()
+    }
+
+    /// Whether this one is held in memory.
+    pub fn is_held(&self, unit: &UnitId) -> bool {
+        self.flow.is_held(unit)
+    }
+
+    /// Takes in a pending notification that no stream can show any more. See [`Flow::take_in`].
+    pub fn take_in(&mut self, row: NotificationRow, truth: &Truth, counted_in: Option<Place>) -> bool {
+        self.flow.take_in(row, truth, counted_in)
     }
 
     /// The follower's division of what was due in an interval, by the place of the route.

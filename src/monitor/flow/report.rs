@@ -30,6 +30,10 @@ pub struct FlowReport {
     pub followed_until: Option<DateTime<Utc>>,
     /// How many notifications are held in memory; nothing where this process does not follow.
     pub held: Option<u64>,
+    /// How many pending notifications of closed hours the ledger has more than are followed; nothing where this process does not follow, and before it looked.
+    pub unseen: Option<u64>,
+    /// How many readings of the audit are due and were not made; nothing where this process does not follow.
+    pub overdue: Option<u64>,
     /// The figures of the last pass that read to the end; nothing before it, or once they are too old.
     pub figures: Option<Arc<FlowNumbers>>,
 }
@@ -60,6 +64,8 @@ pub struct RouteFlow {
     pub stuck_before_baseline: Option<u64>,
     /// Canaries found among the customers' notifications since this process follows.
     pub leaks: u64,
+    /// Pending notifications that came behind the cursor and were found all the same since this process follows.
+    pub came_behind: u64,
     /// The residue of the last closed hour, where it is known.
     pub residue: Option<u64>,
     /// What was accepted in the last closed hour, by the ledger and by a count that is independent of it, where both are known.
@@ -78,6 +84,7 @@ impl RouteFlow {
         add(&mut self.rejected, &other.rejected);
         add(&mut self.attempts, &other.attempts);
         self.leaks += other.leaks;
+        self.came_behind += other.came_behind;
         let sum =
             |mine: Option<u64>, theirs: Option<u64>| mine.into_iter().chain(theirs).reduce(|a, b| a + b);
         self.stuck_before_baseline = sum(self.stuck_before_baseline, other.stuck_before_baseline);
@@ -150,6 +157,7 @@ fn route_flow(route: &RouteFigures, residue: Option<u64>, has_baseline: bool) ->
         attempts: of(ATTEMPT_WINDOW).map(attempts).unwrap_or_default(),
         stuck_before_baseline: has_baseline.then_some(route.stuck_before_baseline),
         leaks: route.leaks,
+        came_behind: route.came_behind,
         residue,
         accepted_in_hour: None,
     }

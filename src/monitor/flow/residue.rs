@@ -61,7 +61,7 @@ impl Residue {
                 return Err(error);
             }
         };
-        if !counted.is_exact {
+        if !counted.is_exact() {
             // An hour that a clock change repeats can't be told apart in local time: nothing is concluded from it.
             self.known = Some((hour, BTreeMap::new()));
             return Ok(());

@@ -1,9 +1,13 @@
 //! The audit of a ledger's history.
 
-use crate::config::{
-    ledger::Ledger,
-    report::{At, Report},
+use crate::{
+    config::{
+        ledger::Ledger,
+        report::{At, Report},
+    },
+    domain::audit::sample::Settings,
 };
+use chrono::TimeDelta;
 use std::time::Duration;
 
 const HOUR: Duration = Duration::from_secs(3_600);
@@ -39,5 +43,39 @@ pub(super) fn check(ledger: &Ledger, at: &At, report: &mut Report) {
             audit.ages[1], ledger.retention
         );
         report.fault(&of_ages, message, "write two ages well below `retention`, or `sample: 0`");
+    } else {
+        keeps_up(ledger, &of_audit.key("sample"), report);
+    }
+}
+
+/// Whether all that falls due of a full sample can be read.
+fn keeps_up(ledger: &Ledger, at: &At, report: &mut Report) {
+    let audit = &ledger.audit;
+    let settings = Settings {
+        size: audit.sample as usize,
+        ages: audit.ages.iter().map(|age| age.delta()).collect(),
+        retention: ledger.retention.delta(),
+        second_reading: TimeDelta::zero(),
+        meaning: 0,
+    };
+    let refresh = ledger.refresh_every.delta();
+    let (due, can) = settings.readings_in(refresh);
+    if due > can {
+        let last = audit.ages.last().copied().unwrap_or(ledger.retention);
+        let message = format!(
+            "`sample` is {}: on a busy ledger {due} readings fall due at each refresh ({} notifications in each 24th part of {last}, each read at {} \
+             ages, every {}), and {can} are made",
+            audit.sample,
+            (audit.sample / 25).max(1),
+            audit.ages.len(),
+            ledger.refresh_every
+        );
+        let hint = match settings.largest_for(refresh) {
+            0 => "write a greater last age, fewer ages, or a shorter `refresh_every`".to_owned(),
+            largest => format!(
+                "write at most {largest}, a greater last age, fewer ages, or a shorter `refresh_every`"
+            ),
+        };
+        report.fault(at, message, hint);
     }
 }

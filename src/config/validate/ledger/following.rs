@@ -192,6 +192,10 @@ fn limits(ledger: &Ledger, at: &At, report: &mut Report) {
     if ledger.history.get() < DAY || ledger.history.get() > DAY * 400 {
         report.fault(&at.key("history"), format!("a history of {}", ledger.history), "write 1d to 400d");
     }
+    let within = ledger.dated_back.within;
+    if within.get() < Duration::from_secs(600) || within.get() > DAY * 31 {
+        report.fault(&at.keys(&["dated_back", "within"]), format!("within {within}"), "write 10m to 31d");
+    }
     let in_range = |value: u32, least: u32, most: u32, keys: &[&str], report: &mut Report| {
         if !(least..=most).contains(&value) {
             let name = keys.last().copied().unwrap_or_default();

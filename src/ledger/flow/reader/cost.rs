@@ -103,9 +103,20 @@ impl LedgerAdapter {
             }
             add("lookup", (rows, took), refreshes);
         }
+        let hours = u32::try_from(queries.history.num_hours()).unwrap_or(u32::MAX);
+        let (looks, every_hour) = (queries.dated_back.look, queries.dated_back.every_hour_after(hours));
         if let Some((prepared, _)) = &queries.partition {
             let timed = self.timed(prepared, &self.trial_of_count(queries, prepared, now)).await?;
-            add("partition", timed, 1.0);
+            let older = if self.pending.is_none() && looks {
+                3_600.0 / every_hour.as_secs_f64().max(1.0)
+            } else {
+                0.0
+            };
+            add("partition", timed, 1.0 + older.min(refreshes));
+        }
+        if let Some((prepared, _)) = &self.pending {
+            let an_hour = 3_600.0 / queries.dated_back.every().as_secs_f64().max(1.0);
+            add("pending", self.timed(prepared, &self.trial_binds()).await?, an_hour.min(refreshes));
         }
         Ok(())
     }
@@ -159,7 +170,9 @@ impl LedgerAdapter {
                 "",
             );
         }
-        let often = cost.queries.iter().filter(|query| query.query != "partition");
+        let is_often =
+            |query: &&QueryCost| !["partition", "pending"].contains(&query.query) || self.flow.is_none();
+        let often = cost.queries.iter().filter(is_often);
         let (rows, took) =
             often.fold((0, Duration::ZERO), |(rows, took), query| (rows + query.rows, took + query.took));
         let queries: Vec<String> = cost
@@ -169,7 +182,7 @@ impl LedgerAdapter {
             .collect();
         let an_hour = cost.time_an_hour();
         let whole = format!(
-            "a refresh reads {rows} rows in {} ms, every {:?}; with the hourly count about {:.0} rows and {:.1} s an hour ({})",
+            "a refresh reads {rows} rows in {} ms, every {:?}; with the counts about {:.0} rows and {:.1} s an hour ({})",
             took.as_millis(),
             self.refresh_every,
             cost.rows_an_hour(),
