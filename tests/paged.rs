@@ -2,7 +2,7 @@
 //! Alertmanager with the rules and the tree that are made from the configuration. What must come to whom is a table; the rest must not come.
 //!
 //! Clocks run twenty times faster; `PAGED_FACTOR=1` runs them as they are, which takes two hours. The tables are printed:
-//! `cargo nextest run --test paged --no-capture`.
+//! `cargo nextest run --test paged --success-output final`.
 
 #[path = "paged/bounds.rs"]
 mod bounds;
