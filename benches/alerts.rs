@@ -4,8 +4,6 @@
 //! `cargo bench --bench alerts` takes about two minutes; `-- --years N` sets the simulated years of each figure of false pages,
 //! `-- --outages N` the outages of each figure of time, `-- --seed N` the seed. The same numbers give the same table.
 
-#[path = "alerts/random.rs"]
-mod random;
 #[path = "alerts/rules.rs"]
 mod rules;
 #[path = "alerts/table.rs"]
@@ -14,8 +12,8 @@ mod table;
 mod world;
 
 use anyhow::{Context, Result, bail, ensure};
-use random::Random;
-use rules::{Earlier, Ours, Rule, ThreeInARow, Workbook};
+use delivery_canary::alerts::simulate::{Evidence, Random, Rule};
+use rules::{Earlier, ThreeInARow, Workbook};
 use table::{Row, Size};
 use world::{Blips, World};
 
@@ -43,7 +41,7 @@ fn main() -> Result<()> {
         table::part(interval, confirms);
         for p0 in RATES {
             let world = World { interval, confirms, p0, followed: 0.0 };
-            table::print("ours", &measure(world, &size, || Ours::new(p0)));
+            table::print("ours", &measure(world, &size, || Evidence::new(rules::weights(p0))));
             table::print("the one before", &measure(world, &size, || Earlier::new(p0)));
             if !confirms || interval == 1 {
                 table::print("three in a row", &measure(world, &size, ThreeInARow::default));
@@ -59,11 +57,11 @@ fn measure<R: Rule>(world: World, size: &Size, rule: impl Fn() -> R) -> Row {
     let correlated = World { followed: FOLLOWED, ..world };
     let false_pages = |world: World, minutes: f64| {
         let blips = Blips { a_year: BLIPS_A_YEAR, minutes };
-        world.false_pages(&mut rule(), &mut Random::new(size.seed), size.years, blips)
+        world.false_pages(rule(), &mut Random::new(size.seed), size.years, blips)
     };
     let outages = |share: f64, minutes: f64| {
         let mut random = Random::new(size.seed);
-        (0..size.outages).map(|_| world.outage(&mut rule(), &mut random, share, minutes)).collect::<Vec<_>>()
+        (0..size.outages).map(|_| world.outage(rule(), &mut random, share, minutes)).collect::<Vec<_>>()
     };
     let ten_hours = [1.0, 0.5, 0.2].map(|share| outages(share, 600.0));
     let an_hour = outages(1.0, 60.0);

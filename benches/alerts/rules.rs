@@ -1,7 +1,10 @@
-//! The rules that are compared. Each sees the canaries one by one, and says when it would page.
+//! The rivals: each sees the canaries one by one, and says when it would page.
 
-use chrono::{DateTime, TimeDelta, Utc};
-use delivery_canary::domain::failure_evidence::{Stream, Weights};
+use chrono::TimeDelta;
+use delivery_canary::{
+    alerts::simulate::{Millis, Rule},
+    domain::failure_evidence::Weights,
+};
 use std::collections::VecDeque;
 
 /// The rate worth waking somebody for, in all rules that know one.
@@ -11,53 +14,14 @@ pub const BOUND: f64 = 5.0;
 /// How long the failing must have lasted, in minutes.
 pub const SUSTAIN: i64 = 5;
 
-pub trait Rule {
-    /// Takes the canary of this minute.
-    fn observe(&mut self, minute: i64, failed: bool);
-    /// Whether a page is due.
-    fn is_firing(&self) -> bool;
-    /// Whether it remembers something: while it does not, a good canary changes nothing.
-    fn is_open(&self) -> bool;
-    /// Whether confirmations are wished for.
-    fn wants_confirmations(&self) -> bool;
-}
+const MINUTE: Millis = 60_000;
 
 pub fn weights(p0: f64) -> Weights {
     Weights::new(p0, P1, BOUND, TimeDelta::minutes(SUSTAIN))
 }
 
-/// The rule of this crate, by its own types.
-pub struct Ours {
-    weights: Weights,
-    stream: Stream,
-}
-
-impl Ours {
-    pub fn new(p0: f64) -> Self {
-        Self { weights: weights(p0), stream: Stream::default() }
-    }
-}
-
-impl Rule for Ours {
-    fn observe(&mut self, minute: i64, failed: bool) {
-        let slot = DateTime::<Utc>::UNIX_EPOCH + TimeDelta::minutes(minute);
-        self.stream.observe(&self.weights, slot, failed);
-    }
-
-    fn is_firing(&self) -> bool {
-        self.stream.is_sustained(&self.weights)
-    }
-
-    fn is_open(&self) -> bool {
-        self.stream.value > 0.0
-    }
-
-    fn wants_confirmations(&self) -> bool {
-        self.is_open()
-    }
-}
-
 /// The rule before it: the same sum without an allowance; due at the bound when the newest failure is `SUSTAIN` after the first.
+#[derive(Clone)]
 pub struct Earlier {
     weights: Weights,
     sum: f64,
@@ -72,7 +36,8 @@ impl Earlier {
 }
 
 impl Rule for Earlier {
-    fn observe(&mut self, minute: i64, failed: bool) {
+    fn observe(&mut self, slot: Millis, failed: bool) {
+        let minute = slot / MINUTE;
         if !failed {
             self.sum = (self.sum + self.weights.down).max(0.0);
             return;
@@ -91,20 +56,16 @@ impl Rule for Earlier {
     fn is_open(&self) -> bool {
         self.sum > 0.0
     }
-
-    fn wants_confirmations(&self) -> bool {
-        self.is_open()
-    }
 }
 
 /// Three failures in a row.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub struct ThreeInARow {
     failures: u32,
 }
 
 impl Rule for ThreeInARow {
-    fn observe(&mut self, _: i64, failed: bool) {
+    fn observe(&mut self, _: Millis, failed: bool) {
         self.failures = if failed { self.failures + 1 } else { 0 };
     }
 
@@ -123,6 +84,7 @@ impl Rule for ThreeInARow {
 
 /// The two paging pairs of the SRE workbook: 14.4 times the budget over an hour and 5 minutes, 6 times over 6 hours and 30 minutes. They
 /// are looked at when a canary has settled; the budget is twice the healthy failure rate, as that is half of it by default.
+#[derive(Clone)]
 pub struct Workbook {
     budget: f64,
     interval: i64,
@@ -146,7 +108,8 @@ impl Workbook {
 }
 
 impl Rule for Workbook {
-    fn observe(&mut self, minute: i64, failed: bool) {
+    fn observe(&mut self, slot: Millis, failed: bool) {
+        let minute = slot / MINUTE;
         self.now = minute;
         if failed {
             self.failures.push_back(minute);

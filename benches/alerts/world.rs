@@ -1,15 +1,16 @@
-//! What the canaries meet: noise, blips and outages, by the minute. Canaries that have a say are scheduled ones, at multiples of the
-//! interval, and confirmations, each minute while there is evidence. A verdict is there a minute after its slot.
+//! What the canaries meet: noise, blips and outages. Scheduled canaries go out at multiples of the interval, and confirmations each minute while
+//! there is evidence. A verdict is there a minute after its slot.
 
-use crate::{random::Random, rules::Rule};
+use delivery_canary::alerts::simulate::{Cadence, Change, Confirmations, Millis, Random, Rule, Run, Slots};
 
 const MINUTES_OF_A_YEAR: f64 = 525_600.0;
+const MINUTE: Millis = 60_000;
 
 /// From the slot of a canary to its verdict, in minutes.
-pub const SETTLES: f64 = 1.0;
+const SETTLES: f64 = 1.0;
 
 /// Before an outage begins, and after it has ended.
-const BEFORE: i64 = 180;
+const BEFORE: f64 = 180.0;
 const AFTER: f64 = 180.0;
 
 /// When canaries go out, and what happens to them while nothing is wrong.
@@ -32,12 +33,18 @@ pub struct Blips {
     pub minutes: f64,
 }
 
+fn minutes(slot: Millis) -> f64 {
+    slot as f64 / MINUTE as f64
+}
+
 impl World {
-    fn next(&self, rule: &impl Rule, minute: i64) -> i64 {
-        if self.confirms && rule.wants_confirmations() {
-            minute + 1
-        } else {
-            (minute.div_euclid(self.interval) + 1) * self.interval
+    fn cadence(&self) -> Cadence {
+        let confirmations = Confirmations { every: MINUTE, max: self.interval, tolerance: 0 };
+        Cadence {
+            slots: Slots::every(self.interval * MINUTE),
+            confirmations: self.confirms.then_some(confirmations),
+            good_after: MINUTE,
+            bad_after: MINUTE,
         }
     }
 
@@ -47,69 +54,112 @@ impl World {
     }
 
     /// How often the rule begins to page in so many years without an outage.
-    pub fn false_pages(&self, rule: &mut impl Rule, random: &mut Random, years: f64, blips: Blips) -> u64 {
-        let end = (years * MINUTES_OF_A_YEAR) as i64;
+    pub fn false_pages(&self, rule: impl Rule, random: &mut Random, years: f64, blips: Blips) -> u64 {
+        let cadence = self.cadence();
+        let end = (years * MINUTES_OF_A_YEAR) as i64 * MINUTE;
         let mut blip = Times { blips, from: 0.0 };
         blip.next(random);
-        let (mut minute, mut pages) = (0, 0);
-        let (mut was_firing, mut was_stray) = (false, false);
-        while minute < end {
-            if !rule.is_open() && !was_stray {
+        let mut run = Run::new(&cadence, rule, 0);
+        let (mut pages, mut was_stray) = (Pages::default(), false);
+        loop {
+            let mut canary = run.next(&mut |_, rule| pages.see(rule));
+            if canary.slot >= end {
+                break;
+            }
+            if !run.rule().is_open() && !was_stray {
                 // Nothing happens until something fails, so time is skipped up to there.
-                let stray = minute + self.interval * random.misses(self.stray());
-                let scheduled = (blip.from.min(1e15) / self.interval as f64).ceil() as i64 * self.interval;
-                minute = stray.min(scheduled.max(minute));
-                if minute >= end {
+                let next = run.next_index();
+                let stray = next + random.misses(self.stray());
+                let scheduled = (blip.from.min(1e15) / self.interval as f64).ceil() as i64;
+                let index = stray.min(scheduled.max(next));
+                run.skip_to(index);
+                canary = run.next(&mut |_, _| ());
+                if canary.slot >= end {
                     break;
                 }
-                was_firing = false;
-                let is_in_blip = blip.is_at(minute, random);
-                was_stray = minute == stray;
+                pages.was_firing = false;
+                let is_in_blip = blip.is_at(minutes(canary.slot), random);
+                was_stray = index == stray;
                 if !is_in_blip && !was_stray {
                     // It passed between two canaries.
                     continue;
                 }
-                rule.observe(minute, true);
+                run.send(canary, true);
             } else {
-                let is_in_blip = blip.is_at(minute, random);
+                let is_in_blip = blip.is_at(minutes(canary.slot), random);
                 was_stray = random.happens(if was_stray { self.followed.max(self.p0) } else { self.stray() });
-                rule.observe(minute, is_in_blip || was_stray);
+                run.send(canary, is_in_blip || was_stray);
             }
-            let is_firing = rule.is_firing();
-            pages += u64::from(is_firing && !was_firing);
-            was_firing = is_firing;
-            minute = self.next(rule, minute);
         }
-        pages
+        run.finish(&mut |_, rule| pages.see(rule));
+        pages.begun
     }
 
     /// An outage in which this share fails: what the rule does in it and after it.
-    pub fn outage(&self, rule: &mut impl Rule, random: &mut Random, share: f64, minutes: f64) -> Outcome {
-        let begin = BEFORE as f64 + random.share() * self.interval as f64;
-        let recovery = begin + minutes;
-        let mut outcome = Outcome::default();
-        let (mut minute, mut was_firing) = (0, false);
-        while (minute as f64) < recovery + AFTER {
-            let at = minute as f64;
-            let is_out = begin <= at && at < recovery;
-            rule.observe(minute, random.happens(if is_out { share } else { self.p0 }));
-            let is_firing = rule.is_firing();
-            if is_out && is_firing {
-                outcome.found.get_or_insert(at + SETTLES - begin);
+    pub fn outage(&self, rule: impl Rule, random: &mut Random, share: f64, lasts: f64) -> Outcome {
+        let cadence = self.cadence();
+        let begin = BEFORE + random.share() * self.interval as f64;
+        let mut seen =
+            Seen { begin, recovery: begin + lasts, was_firing: false, outcome: Outcome::default() };
+        let end = seen.recovery + AFTER;
+        let mut run = Run::new(&cadence, rule, 0);
+        loop {
+            let canary = run.next(&mut |change, rule| seen.see(change, rule));
+            if minutes(canary.slot) >= end {
+                break;
             }
-            if at >= recovery {
-                let has_begun = is_firing && !was_firing;
-                outcome.again |= has_begun && outcome.found.is_some();
-                if was_firing && !is_firing {
-                    outcome.resolved.get_or_insert(at + SETTLES - recovery);
-                }
-            } else {
-                outcome.pages += u32::from(is_firing && !was_firing && is_out);
-            }
-            was_firing = is_firing;
-            minute = self.next(rule, minute);
+            run.send(canary, random.happens(if seen.is_out(minutes(canary.slot)) { share } else { self.p0 }));
         }
-        outcome
+        run.finish(&mut |change, rule| seen.see(change, rule));
+        seen.outcome
+    }
+}
+
+/// How often a rule began to page.
+#[derive(Default)]
+struct Pages {
+    begun: u64,
+    was_firing: bool,
+}
+
+impl Pages {
+    fn see(&mut self, rule: &impl Rule) {
+        let is_firing = rule.is_firing();
+        self.begun += u64::from(is_firing && !self.was_firing);
+        self.was_firing = is_firing;
+    }
+}
+
+/// An outage, and what a rule did in it so far.
+struct Seen {
+    begin: f64,
+    recovery: f64,
+    was_firing: bool,
+    outcome: Outcome,
+}
+
+impl Seen {
+    fn is_out(&self, minute: f64) -> bool {
+        self.begin <= minute && minute < self.recovery
+    }
+
+    fn see(&mut self, change: Change, rule: &impl Rule) {
+        let at = minutes(change.slot);
+        let is_firing = rule.is_firing();
+        let begins = is_firing && !self.was_firing;
+        let outcome = &mut self.outcome;
+        if at >= self.recovery {
+            outcome.again |= begins && outcome.found.is_some();
+            if self.was_firing && !is_firing {
+                outcome.resolved.get_or_insert(at + SETTLES - self.recovery);
+            }
+        } else if at >= self.begin {
+            outcome.pages += u32::from(begins);
+            if is_firing {
+                outcome.found.get_or_insert(at + SETTLES - self.begin);
+            }
+        }
+        self.was_firing = is_firing;
     }
 }
 
@@ -126,7 +176,7 @@ pub struct Outcome {
     pub again: bool,
 }
 
-/// The blips of one run, one after the other.
+/// The blips of one run, one after the other, in minutes.
 struct Times {
     blips: Blips,
     from: f64,
@@ -141,10 +191,10 @@ impl Times {
         };
     }
 
-    fn is_at(&mut self, minute: i64, random: &mut Random) -> bool {
-        while minute as f64 >= self.from + self.blips.minutes {
+    fn is_at(&mut self, minute: f64, random: &mut Random) -> bool {
+        while minute >= self.from + self.blips.minutes {
             self.next(random);
         }
-        minute as f64 >= self.from
+        minute >= self.from
     }
 }

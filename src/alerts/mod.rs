@@ -11,6 +11,7 @@ pub mod plan;
 pub mod rules;
 pub mod runbook;
 pub mod scenarios;
+pub mod simulate;
 pub mod yaml;
 
 use crate::config::{Config, ConfigHash, Route, scalar::Span};

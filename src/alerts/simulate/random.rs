@@ -1,9 +1,12 @@
 //! Random numbers that are the same on every machine and with every version of anything: SplitMix64.
 
+/// A stream of random numbers.
+#[derive(Clone, Debug)]
 pub struct Random(u64);
 
 impl Random {
-    pub fn new(seed: u64) -> Self {
+    /// The stream of this seed.
+    pub const fn new(seed: u64) -> Self {
         Self(seed)
     }
 
@@ -18,6 +21,11 @@ impl Random {
     /// Evenly from [0, 1).
     pub fn share(&mut self) -> f64 {
         (self.next() >> 11) as f64 / (1u64 << 53) as f64
+    }
+
+    /// Evenly from [0, below).
+    pub fn below(&mut self, below: i64) -> i64 {
+        (self.share() * below as f64) as i64
     }
 
     /// Whether something of this probability happens.
