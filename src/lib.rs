@@ -14,7 +14,7 @@
 //! * [`acceptance`]: how a canary is submitted.
 //! * [`receipt`]: how a canary is received and its content checked.
 //! * [`ledger`]: how the target's attempt ledger is read.
-//! * [`alerts`]: from the configuration: rules, their tests, the Alertmanager's tree, runbooks.
+//! * [`alerts`]: from the configuration: rules, their tests, the Alertmanager's tree, runbooks, and what each alert costs.
 //! * [`monitor`]: the loops, and the snapshot that is all the outside may see of them.
 //! * [`exposition`]: `/metrics` and the shape of the logs.
 //! * [`health`]: the monitor's own `/startup`, `/ready` and `/live`.

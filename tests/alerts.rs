@@ -3,10 +3,14 @@
 
 #[path = "alerts/bench.rs"]
 mod bench;
+#[path = "alerts/explain.rs"]
+mod explain;
 #[path = "alerts/lint.rs"]
 mod lint;
 #[path = "alerts/mutants.rs"]
 mod mutants;
+#[path = "alerts/naive.rs"]
+mod naive;
 #[path = "alerts/refusals.rs"]
 mod refusals;
 
@@ -150,13 +154,19 @@ fn the_checked_in_alerts_are_those_of_the_example() {
 }
 
 #[test]
-fn the_table_in_the_guide_is_fresh() {
+fn the_table_and_the_figures_in_the_guide_are_fresh() {
     const PATH: &str = "docs/alerting.md";
-    const MARKS: [&str; 2] = ["<!-- alerts -->\n", "<!-- /alerts -->"];
     let page = fs::read_to_string(PATH).expect("the guide is there");
-    let from = page.find(MARKS[0]).expect("the table has a beginning") + MARKS[0].len();
-    let until = page.find(MARKS[1]).expect("the table has an end");
-    let wanted = format!("{}{}{}", &page[..from], runbook::table(catalog::ALL), &page[until..]);
+    let figures = format!("```text\n{}```\n", explain::of_the_example());
+    let wanted = [("alerts", runbook::table(catalog::ALL)), ("explain", figures)].iter().fold(
+        page.clone(),
+        |page, (name, text)| {
+            let from = format!("<!-- {name} -->\n");
+            let from = page.find(&from).expect("it has a beginning") + from.len();
+            let until = page.find(&format!("<!-- /{name} -->")).expect("it has an end");
+            format!("{}{text}{}", &page[..from], &page[until..])
+        },
+    );
     if std::env::var_os("UPDATE_GENERATED").is_some() {
         fs::write(PATH, wanted).expect("it is written");
     } else {

@@ -22,7 +22,7 @@ pub const EQUAL: [&str; 3] = ["service", "channel", "route"];
 const OFFICE: &str = "office-hours";
 
 /// Longer than the interval of the rules, so that a page is there before the tickets that it keeps quiet.
-const GROUP_WAIT: &str = "45s";
+pub const GROUP_WAIT: &str = "45s";
 
 /// How soon a page that is out says that one more route fails, or that all is well again. Tickets are in no such hurry.
 const PAGE_GROUP_INTERVAL: &str = "1m";

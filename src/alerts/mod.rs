@@ -1,10 +1,11 @@
-//! From a configuration: recording and alert rules, their tests, the Alertmanager's tree, and a runbook page for each alert.
+//! From a configuration: recording and alert rules, their tests, the Alertmanager's tree, a runbook page for each alert, and what each alert costs.
 //!
-//! Pure: a configuration goes in, texts come out. Every metric that a rule reads is named by the catalog of what is exported.
+//! Pure: a configuration goes in, texts and figures come out. Every metric that a rule reads is named by the catalog of what is exported.
 
 pub mod alertmanager;
 pub mod catalog;
 pub mod eligibility;
+pub mod explain;
 pub mod lint;
 pub mod number;
 pub mod plan;
@@ -55,6 +56,14 @@ pub enum AlertsError {
     /// The objective leaves so little that canaries can't show it.
     #[error("evidence on {route} could never reach its bound: {why}")]
     NeverFires {
+        /// The route.
+        route: String,
+        /// Why.
+        why: String,
+    },
+    /// A schedule can't be used.
+    #[error("the schedule of {route} can't be used: {why}")]
+    Schedule {
         /// The route.
         route: String,
         /// Why.

@@ -1,4 +1,6 @@
-//! `delivery-canary alerts generate` and `alerts lint`.
+//! `delivery-canary alerts generate`, `alerts lint` and `alerts explain`.
+
+mod explain;
 
 use super::{ConfigFile, Outcome, wiring};
 use crate::cli::out::say;
@@ -27,6 +29,8 @@ enum What {
     Generate(GenerateArgs),
     /// Look whether rules and the Alertmanager's configuration, ours or merged ones, keep their promises
     Lint(LintArgs),
+    /// Tell how soon each alert would come in an outage, and how often for nothing
+    Explain(explain::ExplainArgs),
 }
 
 #[derive(Debug, Args)]
@@ -70,6 +74,7 @@ pub fn run(command: AlertsCommand) -> Result<Outcome> {
     match command.what {
         What::Generate(args) => generate(&args),
         What::Lint(args) => check(&args),
+        What::Explain(args) => explain::run(&args),
     }
 }
 

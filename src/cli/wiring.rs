@@ -209,7 +209,8 @@ impl Opened {
     }
 }
 
-fn find_route(config: &Config, name: &str) -> Result<RouteName> {
+/// A configured route, by its full name, or by its name alone where only one route has it.
+pub fn find_route(config: &Config, name: &str) -> Result<RouteName> {
     let all: Vec<RouteName> = config.routes.iter().map(crate::config::Route::full_name).collect();
     if let Some(exact) = all.iter().find(|route| route.as_str() == name) {
         return Ok(exact.clone());

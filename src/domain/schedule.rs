@@ -39,6 +39,9 @@ pub type Slot = DateTime<Utc>;
 /// How many gaps [`Schedule::typical_interval`] looks at.
 pub const TYPICAL_GAPS: usize = 101;
 
+/// No slot is served later than this.
+const LATEST: Duration = Duration::from_secs(30);
+
 /// When canaries of one route are due.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Schedule {
@@ -116,6 +119,11 @@ impl Schedule {
     /// As dear as [`Self::max_per_hour`].
     pub fn shortest_gap(&self) -> Duration {
         self.density().shortest_gap
+    }
+
+    /// How late a slot may still be served; later it is missed. As dear as [`Self::max_per_hour`].
+    pub fn tolerance(&self) -> Duration {
+        (self.shortest_gap() / 2).min(LATEST)
     }
 
     /// The median of the next [`TYPICAL_GAPS`] gaps between slots after `after`.

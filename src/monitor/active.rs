@@ -219,7 +219,7 @@ fn spread(schedule: &Schedule, route: &RouteName) -> Duration {
 }
 
 fn stream(kind: CanaryKind, schedule: Schedule, route: &RouteName, acceptance: &str) -> SlotStream {
-    let tolerance = (schedule.shortest_gap() / 2).min(Duration::from_secs(30));
+    let tolerance = schedule.tolerance();
     let offset = TimeDelta::from_std(spread(&schedule, route)).unwrap_or(TimeDelta::zero());
     SlotStream { kind, schedule, offset, tolerance, acceptance: acceptance.to_owned() }
 }
