@@ -93,11 +93,8 @@ pub struct Ledger {
 impl Ledger {
     /// Why a pending notification that came behind the cursor is not found but by an attempt; nothing where it is, or can't be.
     pub fn finds_no_dated_back(&self) -> Option<&'static str> {
-        let notifications = self.notifications.as_ref()?;
-        if notifications.cursor.at.is_none() {
-            // What is written later has a greater id.
-            return None;
-        }
+        // By an id alone what is written later comes later.
+        self.notifications.as_ref()?.cursor.at.as_ref()?;
         if !self.dated_back.look {
             return Some("`dated_back.look` is false");
         }

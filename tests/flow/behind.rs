@@ -54,7 +54,7 @@ fn what_came_behind_the_cursor_is_taken_in_with_its_age() {
     let mut store = Store::default();
     let failed = attempt(1, 7, 40, RETRY);
     let there = |unit: &UnitId| {
-        Some(if *unit == self::unit(7) { truth(30, &[failed.clone()]) } else { truth(0, &[]) })
+        Some(if *unit == self::unit(7) { truth(30, std::slice::from_ref(&failed)) } else { truth(0, &[]) })
     };
     pass(&mut flow, 100, &[(notification(1, 0), CLOSED), (notification(2, 90), OPEN)], &[], there);
     for known in [1, 2] {
@@ -62,8 +62,11 @@ fn what_came_behind_the_cursor_is_taken_in_with_its_age() {
     }
     let settled = truth(30, &[attempt(1, 8, 40, Standing::Delivered)]);
     assert!(!flow.take_in(notification(8, 30), &settled, None), "it is settled");
-    assert!(flow.take_in(notification(7, 30), &truth(30, &[failed.clone()]), None));
-    assert!(!flow.take_in(notification(7, 30), &truth(30, &[failed.clone()]), None), "it is known by now");
+    assert!(flow.take_in(notification(7, 30), &truth(30, std::slice::from_ref(&failed)), None));
+    assert!(
+        !flow.take_in(notification(7, 30), &truth(30, std::slice::from_ref(&failed)), None),
+        "it is known by now"
+    );
     let figures = flow.figures(at(100));
     let pending = first_pending(&figures);
     assert_eq!((pending.unattempted, pending.retrying, pending.oldest_due), (2, 1, Some(at(0))));
