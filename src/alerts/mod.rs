@@ -3,6 +3,7 @@
 //! Pure: a configuration goes in, texts and figures come out. Every metric that a rule reads is named by the catalog of what is exported.
 
 pub mod alertmanager;
+pub mod backtest;
 pub mod catalog;
 pub mod eligibility;
 pub mod explain;

@@ -1,6 +1,8 @@
-//! `delivery-canary alerts generate`, `alerts lint` and `alerts explain`.
+//! `delivery-canary alerts generate`, and what looks at alerts: `lint`, `explain`, `backtest`.
 
+mod backtest;
 mod explain;
+mod history;
 
 use super::{ConfigFile, Outcome, wiring};
 use crate::cli::out::say;
@@ -31,6 +33,8 @@ enum What {
     Lint(LintArgs),
     /// Tell how soon each alert would come in an outage, and how often for nothing
     Explain(explain::ExplainArgs),
+    /// Tell which pages would have come by other settings, from the canaries in the store
+    Backtest(backtest::BacktestArgs),
 }
 
 #[derive(Debug, Args)]
@@ -70,11 +74,12 @@ struct LintArgs {
 ///
 /// # Errors
 /// When the configuration is at fault, no rules can be made from it, or a file can't be read or written.
-pub fn run(command: AlertsCommand) -> Result<Outcome> {
+pub async fn run(command: AlertsCommand) -> Result<Outcome> {
     match command.what {
         What::Generate(args) => generate(&args),
         What::Lint(args) => check(&args),
         What::Explain(args) => explain::run(&args),
+        What::Backtest(args) => backtest::run(args).await,
     }
 }
 

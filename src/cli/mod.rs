@@ -198,7 +198,7 @@ async fn dispatch(command: Command) -> Result<Outcome> {
         Command::Canary(command) => canary::run(command).await,
         Command::Ledger(command) => ledger::run(command).await,
         Command::Dashboards(command) => dashboards::run(&command),
-        Command::Alerts(command) => alerts::run(command),
+        Command::Alerts(command) => alerts::run(command).await,
         Command::Pause(args) => pause::pause(args).await,
         Command::Resume(args) => pause::resume(args).await,
         Command::Demo(args) => demo::run(args).await,

@@ -18,6 +18,7 @@ mod keep;
 mod levels;
 mod look;
 mod open;
+mod past;
 mod plan;
 mod read;
 mod row;
@@ -33,6 +34,7 @@ pub use claim::{Claim, claim, is_served};
 pub use error::StoreError;
 pub use look::Look;
 pub use open::open;
+pub use past::{Past, PastStore};
 pub use sums::{ControlSum, WindowSum};
 
 use crate::domain::{
@@ -242,7 +244,7 @@ pub enum ErasureTarget {
 
 /// The monitor's own durable state.
 #[async_trait]
-pub trait Store: FollowerStore + AuditStore {
+pub trait Store: FollowerStore + AuditStore + PastStore {
     /// Whether a write can be made now: makes one, of no worth, within two seconds.
     async fn ping(&self) -> Result<(), StoreError>;
 

@@ -157,7 +157,7 @@ mod tests {
     use super::*;
     use crate::{
         config::model::{SqliteStore, StoreConfig},
-        store::{control, open},
+        store::{control, open, past::PAST},
     };
     use sqlx::{AssertSqlSafe, Connection, Row};
 
@@ -192,6 +192,7 @@ mod tests {
             (all(SETTLED_SINCE), "INDEX canary_change (location=? AND change_number>?)"),
             (all(SETTLED_OF_ROUTE), "INDEX canary_route (route=? AND slot>?)"),
             (all(SETTLED_OF_ALL), "INDEX canary_slot (slot>?)"),
+            (all(PAST), "INDEX canary_route (route=? AND slot>?)"),
             (IN_FLIGHT.into(), "INDEX canary_open (location=?)"),
             (all(CANARY), "INDEX sqlite_autoindex_canary_1 (canary_id=?)"),
             (EVENTS.into(), "PRIMARY KEY (canary_id=?)"),
