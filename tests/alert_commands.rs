@@ -1,7 +1,10 @@
-//! The commands that look at alerts from the side: `alerts backtest`, as a process of its own, on real stores.
+//! The commands that look at alerts from the side: `alerts backtest` and `alerts page-test`, as processes of their own, on real
+//! stores and a real Alertmanager.
 
 #[path = "alert_commands/backtest.rs"]
 mod backtest;
+#[path = "alert_commands/page_test.rs"]
+mod page_test;
 #[path = "alert_commands/past.rs"]
 mod past;
 #[path = "common/postgres.rs"]

@@ -32,6 +32,7 @@ const ARROWS: &[(&str, &[&str])] = &[
             "domain",
             "clock",
             "simulator",
+            "trust",
             "catalog",
             "dashboards",
             "config",

@@ -9,6 +9,7 @@ pub mod eligibility;
 pub mod explain;
 pub mod lint;
 pub mod number;
+pub mod page_test;
 pub mod plan;
 pub mod rules;
 pub mod runbook;

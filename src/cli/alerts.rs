@@ -3,6 +3,7 @@
 mod backtest;
 mod explain;
 mod history;
+mod page_test;
 
 use super::{ConfigFile, Outcome, wiring};
 use crate::cli::out::say;
@@ -35,6 +36,8 @@ enum What {
     Explain(explain::ExplainArgs),
     /// Tell which pages would have come by other settings, from the canaries in the store
     Backtest(backtest::BacktestArgs),
+    /// Send one page along the real way, that says that it is a test
+    PageTest(page_test::PageTestArgs),
 }
 
 #[derive(Debug, Args)]
@@ -80,6 +83,7 @@ pub async fn run(command: AlertsCommand) -> Result<Outcome> {
         What::Lint(args) => check(&args),
         What::Explain(args) => explain::run(&args),
         What::Backtest(args) => backtest::run(args).await,
+        What::PageTest(args) => page_test::run(args).await,
     }
 }
 

@@ -23,7 +23,7 @@ const LOOKED_THROUGH: u32 = 10_000;
 /// It can't be sent now.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
-pub struct NotNow(String);
+pub struct NotNow(pub String);
 
 /// Sends one canary now.
 pub async fn manual(hand: &Hand, route: &RouteName, owner: &str) -> Result<CanaryId> {

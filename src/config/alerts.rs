@@ -16,6 +16,9 @@ pub struct Alerts {
     /// Who is told. Without it no Alertmanager configuration is made.
     #[serde(default)]
     pub receivers: Option<AlertReceivers>,
+    /// The address of the Alertmanager, such as `http://alertmanager:9093`: `alerts page-test` sends its test there.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub alertmanager: Option<String>,
     /// When tickets are sent. Pages are sent at any time.
     #[serde(default)]
     pub office_hours: OfficeHours,

@@ -19,6 +19,9 @@ const DAYS: [&str; 7] = ["sunday", "monday", "tuesday", "wednesday", "thursday",
 pub(super) fn check(alerts: &Alerts, draft: &Draft, at: &At, report: &mut Report) {
     text::name(&alerts.service, &at.key("service"), report);
     runbooks(&alerts.runbooks, &at.key("runbooks"), report);
+    if let Some(address) = &alerts.alertmanager {
+        text::web_address(address, &at.key("alertmanager"), report);
+    }
     if let Some(receivers) = &alerts.receivers {
         let at = at.key("receivers");
         for (key, receiver) in
