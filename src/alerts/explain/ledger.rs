@@ -229,7 +229,7 @@ fn unknown(given: &Given<'_>) -> Option<Row> {
 fn retries(given: &Given<'_>) -> Option<Row> {
     let entry = &catalog::RETRY_SURGE;
     let mut row = given.row(entry, RETRIED);
-    if !given.route.ledger.is_some_and(|ledger| ledger.attempts.is_some()) {
+    if given.route.ledger.is_none_or(|ledger| ledger.attempts.is_none()) {
         return Some(row.not_eligible("no attempts are followed"));
     }
     let (least, times) = (given.number(entry, "least number")?, given.number(entry, "times the usual")?);
