@@ -131,6 +131,41 @@ trial_08! {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn what_a_dead_process_sent_in_other_words_is_not_refused() {
+    let world = World::new(busy(None)).await;
+    let place = world.configure("monitor");
+    let mut first = place.serve_with(&[("DELIVERY_CANARY_CRASH_AT", "submitted_not_written:50")]);
+    until("the monitor to die", 60, || if first.has_ended() { Ok(()) } else { Err("it runs".into()) });
+    let text = std::fs::read_to_string(&place.config).expect("it is there");
+    // The same key in other words: the service refuses that, and may have the canary all the same.
+    let other = text.replace("\"template\": ", "\"priority\": \"normal\", \"template\": ");
+    assert_ne!(text, other);
+    std::fs::write(&place.config, other).expect("it is written");
+    let timeline = |canary: &Value| {
+        let id = canary["canary_id"].as_str().expect("an id");
+        let shown = place.command(&["canary", "show", id, "--json"]).stdout;
+        let shown: Value = serde_json::from_slice(&shown).expect("it is JSON");
+        shown["timeline"].to_string()
+    };
+    let mut left = canaries(&place);
+    left.retain(|canary| !timeline(canary).contains("submitted"));
+    let _second = place.serve();
+    until("what the first one left to be submitted again, and refused", 120, || {
+        let said: Vec<String> = left.iter().map(timeline).collect();
+        if said.iter().any(|said| said.contains("refused, status")) { Ok(()) } else { Err(format!("{said:?}")) }
+    });
+    until("all of it to have a verdict", 60, || {
+        let all = canaries(&place);
+        let is_open =
+            |old: &&Value| all.iter().any(|c| c["canary_id"] == old["canary_id"] && c["verdict"].is_null());
+        let open = left.iter().filter(is_open).count();
+        if open == 0 { Ok(()) } else { Err(format!("{open} open; log:\n{}", place.log())) }
+    });
+    let bad: Vec<Value> = canaries(&place).into_iter().filter(|c| c["class"] == "bad").collect();
+    assert!(bad.is_empty(), "a crash of the monitor is no fault of the service: {bad:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn trial_18_two_replicas_send_one_canary_a_slot_and_one_goes_on_alone() {
     let server = Postgres::start();
     let shape = Shape { store_url: Some(server.fresh_database().await), ..busy(None) };

@@ -59,6 +59,8 @@ pub enum AmbiguityReason {
     AskLedger,
     /// An accepted status whose answer could not be read as configured.
     Answer,
+    /// The process that was to submit it is gone, and did not write down what came of it.
+    TakenOver,
 }
 
 /// One submission of a canary's key.

@@ -2,13 +2,21 @@
 
 use crate::{
     catalog::labels::Stage,
-    domain::{canary::Canary, outcome::Outcome},
+    domain::{
+        canary::Canary,
+        evidence::{AmbiguityReason, Submission, SubmissionResult},
+        outcome::Outcome,
+    },
 };
 use chrono::{DateTime, TimeDelta, Utc};
 
 /// The stages that a canary went through, with their durations. A negative one comes of clocks that disagree.
 pub fn stages(canary: &Canary) -> Vec<(Stage, TimeDelta)> {
-    let submitted = canary.acceptance.submissions.first().map(|s| s.started_at);
+    // When a process that is gone submitted it nobody knows, and so not how long anything took.
+    let is_known = |s: &&Submission| {
+        !matches!(s.result, SubmissionResult::Ambiguous { reason: AmbiguityReason::TakenOver })
+    };
+    let submitted = canary.acceptance.submissions.first().filter(is_known).map(|s| s.started_at);
     let accepted = canary.acceptance.accepted().map(|s| s.ended_at);
     let attempts = canary.ledger.row.iter().flat_map(|(_, row)| &row.attempts);
     let first_attempt = attempts.clone().filter_map(|a| a.at).min();

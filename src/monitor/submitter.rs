@@ -53,10 +53,14 @@ impl Submissions {
 
     /// Submits a planned canary, in a task of its own.
     pub fn submit(&self, route: Arc<ActiveRoute>, plan: Plan) {
+        self.spawn(route, plan, Vec::new());
+    }
+
+    fn spawn(&self, route: Arc<ActiveRoute>, plan: Plan, before: Vec<Event>) {
         let this = self.clone();
         self.tasks.spawn(async move {
             let Ok(_place) = this.places.acquire().await else { return };
-            this.submit_until_known(&route, plan).await;
+            this.submit_until_known(&route, plan, before).await;
         });
     }
 
@@ -89,7 +93,8 @@ impl Submissions {
             let may_have_left = !self.repeats_safely(&plan);
             match route {
                 Some(route) if now - plan.planned_at <= RESUME_WITHIN && !may_have_left => {
-                    self.submit(Arc::clone(route), plan);
+                    let before = vec![Event::Submitted(gone(&plan, now))];
+                    self.spawn(Arc::clone(route), plan, before);
                 }
                 // It is left to the follower: the ledger or the sink may know of it.
                 _ => self.append(&plan, Vec::new(), true).await,
@@ -108,15 +113,20 @@ impl Submissions {
         active.submitter(route, plan.kind).cloned()
     }
 
-    async fn submit_until_known(&self, route: &ActiveRoute, plan: Plan) {
+    /// `before` is what is known of submissions by a process that is gone.
+    async fn submit_until_known(&self, route: &ActiveRoute, plan: Plan, before: Vec<Event>) {
         let Some(submitter) = self.submitter(&plan) else { return };
         let (request, way) = self.request(route, &plan);
         let (most, mut wait) = self.bounds(route, plan.kind);
-        let mut events = Vec::new();
+        let mut events = before;
+        if !events.is_empty() {
+            self.append(&plan, events.clone(), false).await;
+        }
         if plan.kind == CanaryKind::Replay {
             let by = |submission| Event::Submitted(Submission { way, ..submission });
-            events.extend(self.replay(&*submitter, &request).await.map(by));
-            self.append(&plan, events.clone(), false).await;
+            let replayed = self.replay(&*submitter, &request).await.map(by).to_vec();
+            events.extend(replayed.iter().cloned());
+            self.append_seen(&plan, replayed, &events, false).await;
         }
         for number in 1..=most {
             // The kill switch is asked before each request leaves, not only when the slot was planned.
@@ -226,6 +236,13 @@ impl Submissions {
         }
         tracing::warn!(event = "submission_not_written", canary_id = %plan.canary_id, route = plan.route.as_str());
     }
+}
+
+/// What is known of submissions by a process that is gone: from when the canary was planned on, one may have left. So a refusal of
+/// the next request, which may be another by now, is none of the canary.
+fn gone(plan: &Plan, now: DateTime<Utc>) -> Submission {
+    let result = SubmissionResult::Ambiguous { reason: AmbiguityReason::TakenOver };
+    Submission { started_at: plan.planned_at, ended_at: now, status: None, way: None, result }
 }
 
 /// Whether the follower has something to do at once: what arrived before the submission had ended waits for it to end. A look that is

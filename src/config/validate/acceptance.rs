@@ -31,7 +31,7 @@ pub(super) fn check(http: &HttpAcceptance, at: &At, report: &mut Report) {
     for (key, span) in [("connect_timeout", http.connect_timeout), ("total_timeout", http.total_timeout)] {
         times::limit(span, &at.key(key), report);
     }
-    if http.total_timeout < http.connect_timeout {
+    if http.total_timeout <= http.connect_timeout {
         let message = format!(
             "`total_timeout` is {}, and `connect_timeout` is {}",
             http.total_timeout, http.connect_timeout
