@@ -81,10 +81,14 @@ impl Watch {
         proofs.filter(|at| (from..=until).contains(at)).min()
     }
 
-    /// Whether something could have arrived all through [from, until]: proofs follow each other within the bound, from `from` to the
-    /// first one at or after `until`, and no listener was opened in between.
+    /// Whether something could have arrived all through [from, until]: marks follow each other within the bound, from the last one at or
+    /// before `from` to the first proof at or after `until`, and no listener was opened in between.
+    ///
+    /// The gap in which `from` lies is judged by its whole length: what had been down until just before the first proof was down at `from`.
     pub fn covers(&self, from: DateTime<Utc>, until: DateTime<Utc>) -> bool {
-        let mut last = from;
+        let Some(mut last) = self.marks.iter().map(|mark| mark.at).filter(|at| *at <= from).max() else {
+            return false;
+        };
         for mark in self.marks.iter().filter(|mark| mark.at > from) {
             if mark.kind == MarkKind::Opened || mark.at - last > self.bound {
                 return false;
@@ -133,17 +137,19 @@ mod tests {
 
     #[test]
     fn a_span_is_covered_only_by_proofs_without_a_gap_in_it() {
-        let cases: [(&str, &[i64], &[i64], bool); 10] = [
+        let cases: [(&str, &[i64], &[i64], bool); 12] = [
             ("every quarter of a minute", &[-5, 10, 25, 40, 55, 70], &[], true),
-            ("one was lost", &[10, 40, 70], &[], true),
-            ("three were lost", &[10, 56, 70], &[], false),
-            ("none after its end", &[10, 25, 40, 55], &[], false),
+            ("one was lost", &[-5, 10, 40, 70], &[], true),
+            ("three were lost", &[-5, 10, 56, 70], &[], false),
+            ("one was lost before its beginning", &[-20, 10, 25, 40, 55, 70], &[], true),
+            ("it was down until just after its beginning", &[-40, 10, 25, 40, 55, 70], &[], false),
+            ("none after its end", &[-5, 10, 25, 40, 55], &[], false),
             ("none at all", &[], &[], false),
-            ("the last gap touches the end", &[10, 25, 71], &[], false),
-            ("a listener was opened within", &[10, 25, 40, 55, 70], &[30], false),
-            ("a listener was opened in the gap at the end", &[10, 25, 40, 55, 70], &[65], false),
+            ("the last gap touches the end", &[-5, 10, 25, 71], &[], false),
+            ("a listener was opened within", &[-5, 10, 25, 40, 55, 70], &[30], false),
+            ("a listener was opened in the gap at the end", &[-5, 10, 25, 40, 55, 70], &[65], false),
             ("a listener was opened before", &[10, 25, 40, 55, 70], &[0], true),
-            ("a listener was opened after", &[10, 25, 40, 55, 70, 90], &[80], true),
+            ("a listener was opened after", &[-5, 10, 25, 40, 55, 70, 90], &[80], true),
         ];
         for (what, proofs, opened, expected) in cases {
             assert_eq!(watch(proofs, opened).covers(at(0), at(60)), expected, "{what}");
@@ -174,9 +180,9 @@ mod tests {
             let proofs: Vec<i64> = proofs.into_iter().collect();
             let until = from + length;
             let covered = watch(&proofs, &[]).covers(at(from), at(until));
-            // Second by second: at each one there is a proof, or the beginning, within the bound before and a proof after.
+            // Second by second: each one lies between two proofs that are within the bound of each other.
             let seen = |second: i64| {
-                let before = proofs.iter().copied().filter(|p| *p <= second && *p > from).max().unwrap_or(from);
+                let Some(before) = proofs.iter().copied().filter(|p| *p <= second).max() else { return false };
                 let after = proofs.iter().copied().filter(|p| *p > second || (*p == until && second == until)).min();
                 after.is_some_and(|after| after - before <= 45)
             };

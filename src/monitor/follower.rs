@@ -163,8 +163,10 @@ async fn read_watches(
     }
     let mut watches = BTreeMap::new();
     for (way, (from, until, every)) in spans {
+        let bound = bound(every);
+        let from = from.checked_sub_signed(bound).unwrap_or(from);
         let marks = shared.store.sink_marks(way, from, until).await?;
-        watches.insert(way, Arc::new(Watch { marks, bound: bound(every) }));
+        watches.insert(way, Arc::new(Watch { marks, bound }));
     }
     Ok(watches)
 }
