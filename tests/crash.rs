@@ -138,7 +138,7 @@ async fn what_a_dead_process_sent_in_other_words_is_not_refused() {
     until("the monitor to die", 60, || if first.has_ended() { Ok(()) } else { Err("it runs".into()) });
     let text = std::fs::read_to_string(&place.config).expect("it is there");
     // The same key in other words: the service refuses that, and may have the canary all the same.
-    let other = text.replace("\"template\": ", "\"priority\": \"normal\", \"template\": ");
+    let other = text.replace("\"amount\": \"12.34\"", "\"amount\": \"12.340\"");
     assert_ne!(text, other);
     std::fs::write(&place.config, other).expect("it is written");
     let timeline = |canary: &Value| {
@@ -152,7 +152,11 @@ async fn what_a_dead_process_sent_in_other_words_is_not_refused() {
     let _second = place.serve();
     until("what the first one left to be submitted again, and refused", 120, || {
         let said: Vec<String> = left.iter().map(timeline).collect();
-        if said.iter().any(|said| said.contains("refused, status")) { Ok(()) } else { Err(format!("{said:?}")) }
+        if said.iter().any(|said| said.contains("refused, status (status 422)")) {
+            Ok(())
+        } else {
+            Err(format!("{said:?}"))
+        }
     });
     until("all of it to have a verdict", 60, || {
         let all = canaries(&place);

@@ -84,7 +84,7 @@ fn expected() -> Vec<Expected> {
         // The page keeps it quiet while it lasts.
         disagreement(outage, ticketed(good_again(), AT_ONCE), unseen("monitor killed")),
         blind("ledger down", "ledger attempts", STALE, TWO_MINUTES, (AT_ONCE, s(40))),
-        blind("receiver down", "observer receiver/sink", UNHEARD, FIVE_MINUTES, (AT_ONCE, s(60))),
+        blind("receiver down", "observer here receiver/sink", UNHEARD, FIVE_MINUTES, (AT_ONCE, s(60))),
         blind("monitor killed", "runner here", STALE, TWO_MINUTES, STARTED),
         missed("monitor killed", "webhook/healthy", unseen("monitor hung")),
         missed("monitor killed", "webhook/drop", unseen("monitor hung")),
@@ -183,11 +183,11 @@ pub async fn run() {
     let row = "receiver down";
     first.gate.shut();
     second.gate.shut();
-    blind(&stage, row, "observer receiver/sink", s(900)).await;
+    blind(&stage, row, "observer here receiver/sink", s(900)).await;
     first.gate.open();
     second.gate.open();
     stage.mark(Ended(row));
-    until_told(&stage, BLIND, "observer receiver/sink", false).await;
+    until_told(&stage, BLIND, "observer here receiver/sink", false).await;
 
     first.running().kill();
     stage.pass(s(480)).await;

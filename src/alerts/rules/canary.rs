@@ -2,7 +2,7 @@
 
 use super::{
     AlertRule,
-    names::{EVERY, EVIDENCE, MAINTENANCE, SINCE, newest, one_of, seen},
+    names::{EVERY, EVIDENCE, MAINTENANCE, OBSERVER_UP, SINCE, newest, one_of, seen},
     of_routes,
 };
 use crate::{
@@ -41,7 +41,15 @@ fn at_bound(plan: &RoutePlan<'_>, question: Question, n: &mut Numbers) -> String
         PageOn::Any => format!("{counted} > 0"),
         PageOn::Majority => {
             let two = n.put("halves", 2.0, Source::Chosen, "more than half of the locations that can look");
-            format!("{counted} * {two} > count by (route) ({EVIDENCE}{here})")
+            // Where its receiver proves nothing there is no evidence, and so no say.
+            let looking = match &plan.route.receipt {
+                Some(receipt) => {
+                    let up = format!("{OBSERVER_UP}{{observer=\"receiver/{}\"}} == 1", receipt.receiver);
+                    format!("(\n{EVIDENCE}{here} >= {bound}\nor ({EVIDENCE}{here} and on (location) {up})\n)")
+                }
+                None => format!("({EVIDENCE}{here})"),
+            };
+            format!("{counted} * {two} > count by (route) {looking}")
         }
     }
 }

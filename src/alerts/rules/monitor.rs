@@ -2,8 +2,8 @@
 
 use super::{
     AlertRule,
-    names::{EVIDENCE, READING, RUNNER, one_of, seen},
-    of_monitor,
+    names::{EVIDENCE, OBSERVER_UP, READING, RUNNER, seen},
+    of_monitor, recorded,
 };
 use crate::{
     alerts::{
@@ -69,19 +69,13 @@ fn ledger(plan: &Plan<'_>) -> AlertRule {
     blind("ledger", expr, "2m", "the ledger {{ $labels.ledger }} is not read, or not to its end", n)
 }
 
-/// Receivers that prove nothing, and ledgers that only canaries are looked up in.
+/// Receivers that prove nothing at a location, and ledgers that only canaries are looked up in.
 fn observers(plan: &Plan<'_>) -> Option<AlertRule> {
-    let read: Vec<_> = plan.ledgers.iter().map(|ledger| ledger.name).collect();
-    let looked_up = plan.config.ledgers.keys().filter(|name| !read.contains(&name.as_str()));
-    let mut observers: Vec<_> = plan.config.receivers.keys().map(|name| format!("receiver/{name}")).collect();
-    observers.extend(looked_up.map(|name| format!("ledger/{name}")));
-    if observers.is_empty() {
+    if recorded::observers(plan).is_empty() {
         return None;
     }
-    let mut n = Numbers::default();
-    let seen = seen(&f::MONITOR_OBSERVER_UP, &one_of("observer", &observers), &mut n);
-    let expr = format!("max by (observer) (\n{seen}\n) == 0");
-    Some(blind("observer", expr, "5m", "{{ $labels.observer }} can't be looked at", n))
+    let summary = "{{ $labels.observer }} can't be looked at from {{ $labels.location }}";
+    Some(blind("observer", format!("{OBSERVER_UP} == 0"), "5m", summary, Numbers::default()))
 }
 
 /// Ledgers that nobody follows: sums over real traffic are missing, ages are not.

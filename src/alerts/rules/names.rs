@@ -11,6 +11,8 @@ pub const RUNNER: &str = "instance:delivery_runner_fresh:count";
 pub const EVIDENCE: &str = "route_location_question:delivery_evidence:max";
 /// Since when it has been above zero.
 pub const SINCE: &str = "route_location_question:delivery_failing_since:max";
+/// At each location: whether an observer can look.
+pub const OBSERVER_UP: &str = "location_observer:delivery_observer_up:max";
 /// Failures in a row.
 pub const CONSECUTIVE: &str = "route:delivery_consecutive_failures:max";
 /// Routes whose pages are muted by planned work.
@@ -50,10 +52,11 @@ pub const RESIDUE: &str = "route:delivery_residue:max";
 pub const HISTORY: &str = "ledger:delivery_history_violations_1d:sum";
 
 /// All of them.
-pub const RECORDED: [&str; 21] = [
+pub const RECORDED: [&str; 22] = [
     RUNNER,
     EVIDENCE,
     SINCE,
+    OBSERVER_UP,
     CONSECUTIVE,
     MAINTENANCE,
     EVERY,

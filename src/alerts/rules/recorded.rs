@@ -6,8 +6,8 @@ use super::{
     Rule,
     names::{
         ACCEPTED, ATTEMPTS, BAD, BUDGET, CONSECUTIVE, DEADLINE, EVERY, EVIDENCE, HISTORY, MAINTENANCE,
-        OLDEST, OVER, READING, REJECTED, RESIDUE, RETRIES, RUNNER, SINCE, SUPPRESSED, SUPPRESSED_SHARE,
-        UNKNOWN, newest, one_of, seen,
+        OBSERVER_UP, OLDEST, OVER, READING, REJECTED, RESIDUE, RETRIES, RUNNER, SINCE, SUPPRESSED,
+        SUPPRESSED_SHARE, UNKNOWN, newest, one_of, seen,
     },
 };
 use crate::{
@@ -43,6 +43,16 @@ pub(super) fn rules(plan: &Plan<'_>) -> Vec<Rule> {
     let by_question = ("max by (route, location, question)", "");
     record(EVIDENCE, by_question, &|n| seen(&f::CANARY_FAILURE_EVIDENCE, "", n));
     record(SINCE, by_question, &|n| seen(&f::CANARY_FAILING_SINCE, "", n));
+    let observers = observers(plan);
+    if !observers.is_empty() {
+        record(OBSERVER_UP, ("max by (location, observer)", ""), &|n| {
+            let up = seen(&f::MONITOR_OBSERVER_UP, &one_of("observer", &observers), n);
+            let place = newest(&f::CANARY_CONSECUTIVE_FAILURES, "", n);
+            format!(
+                "(\n{up}\n) * on (job, instance) group_left (location)\ngroup by (job, instance, location) ({place})"
+            )
+        });
+    }
     let by_route = ("max by (route)", "");
     record(CONSECUTIVE, by_route, &|n| seen(&f::CANARY_CONSECUTIVE_FAILURES, "", n));
     record(MAINTENANCE, ("max by (route)", " == 1"), &|n| seen(&f::CANARY_MAINTENANCE, "", n));
@@ -101,6 +111,14 @@ pub(super) fn rules(plan: &Plan<'_>) -> Vec<Rule> {
         );
     }
     rules
+}
+
+/// Receivers, and ledgers that only canaries are looked up in: what is not told by its readings.
+pub(super) fn observers(plan: &Plan<'_>) -> Vec<String> {
+    let read: Vec<_> = plan.ledgers.iter().map(|ledger| ledger.name).collect();
+    let looked_up = plan.config.ledgers.keys().filter(|name| !read.contains(&name.as_str()));
+    let receivers = plan.config.receivers.keys().map(|name| format!("receiver/{name}"));
+    receivers.chain(looked_up.map(|name| format!("ledger/{name}"))).collect()
 }
 
 /// A matcher of the attempts that are to be tried again, or whose fate is unknown.

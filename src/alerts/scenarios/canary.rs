@@ -116,6 +116,14 @@ fn sustained(
         let other = all.iter().find(|(_, location)| location != first);
         if let Some((instance, _)) = other {
             about.fires("one of two locations, and the other can't look", &and(&here, &[hung(instance)]));
+            if route.route.receipt.is_some() {
+                let down = change(&f::MONITOR_OBSERVER_UP, &[], Seg::Is(0.0));
+                about.fires(
+                    "one of two locations, and the other's receivers prove nothing",
+                    &and(&here, &[down.clone().at(instance)]),
+                );
+                about.fires("both locations, and no receiver proves anything now", &and(&failing, &[down]));
+            }
         }
     }
 }

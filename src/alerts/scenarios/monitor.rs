@@ -124,10 +124,21 @@ fn blind(plan: &Plan<'_>, alerts: &[&AlertRule], route: &RoutePlan<'_>, out: &mu
     let receivers: Vec<_> = plan.config.receivers.keys().map(|name| format!("receiver/{name}")).collect();
     if !receivers.is_empty() {
         let names: Vec<_> = receivers.iter().map(String::as_str).collect();
-        (about.fired, about.has_gap) = (not_seen(plan, alerts, "observer", "observer", &names), false);
+        let everywhere = not_seen(plan, alerts, "observer", "observer", &names);
+        let at = |location: &str| -> Vec<Fired> {
+            let with =
+                |fired: &Fired| fired.iter().cloned().chain([("location", location.to_owned())]).collect();
+            everywhere.iter().map(with).collect()
+        };
+        about.fired = at(first);
         let down = change(&f::MONITOR_OBSERVER_UP, &[], Seg::Is(0.0));
+        let here = all.iter().filter(|(_, location)| *location == first);
+        let here: Vec<_> = here.map(|(instance, _)| down.clone().at(instance)).collect();
+        about.fires("receivers prove nothing at one location", &here);
+        about.has_gap = false;
+        about.fired = locations.iter().flat_map(|location| at(location)).collect();
         about.fires("receivers prove nothing", std::slice::from_ref(&down));
-        about.silent("one process of several sees", &[down.clone().at(&replica)]);
+        about.silent("one process of a location sees", &[down.clone().at(&replica)]);
         let stale = all.iter().filter(|(instance, _)| *instance != replica);
         let stale: Vec<_> = stale.map(|(instance, _)| down.clone().at(instance)).collect();
         about.fires("only a hung replica says that it sees", &and(&stale, &[hung(&replica)]));
