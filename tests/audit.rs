@@ -17,7 +17,7 @@ const KINDS: [&str; 4] =
     ["outcome_rewritten", "attempt_vanished", "attempt_after_terminal", "second_effect_for_one_key"];
 
 fn shape() -> Shape {
-    let lines = "    freshness: 2s\n    audit: { sample: 20000, ages: [1s, 3s, 8s, 20s, 60s, 120s] }\n";
+    let lines = "    freshness: 2s\n    audit: { sample: 800, ages: [1s, 3s, 8s, 20s, 60s, 120s] }\n";
     Shape { is_followed: true, ledger_lines: lines.into(), ..Shape::default() }
 }
 

@@ -88,7 +88,9 @@ fn blind(plan: &Plan<'_>, alerts: &[&AlertRule], route: &RoutePlan<'_>, out: &mu
         (about.fired, about.has_gap) = (not_seen(plan, alerts, "ledger", "ledger", &ledgers), false);
         let fired = about.fired.clone();
         about.fires("no ledger is read", &[change(&f::LEDGER_SNAPSHOT, &[], Seg::Is(-1_000.0))]);
-        about.fires("readings are cut", &[change(&f::LEDGER_TRUNCATED, &[], Seg::Is(1.0))]);
+        let cut = [change(&f::LEDGER_TRUNCATED, &[], Seg::Is(1.0))];
+        about.fires("readings are cut", &cut);
+        about.through_gap("readings are cut", &cut);
         let held = change(&f::LEDGER_SNAPSHOT, &[], newest);
         about.add(
             "it is told after some minutes: ledger",
