@@ -106,7 +106,7 @@ families! {
     /// Canaries that came by as customers' notifications, and were left out of the numbers, since this process follows.
     LEDGER_CANARY_LEAKS = Gauge "delivery_ledger_canary_leaks" [Route] in Count absent "the ledger is not followed, or not yet caught up with";
     /// Pending notifications whose rows came behind the cursor, and were found all the same, since this process follows.
-    LEDGER_DATED_BACK = Gauge "delivery_ledger_dated_back" [Route] in Count absent "the ledger is not followed, or not yet caught up with";
+    LEDGER_DATED_BACK = Gauge "delivery_ledger_dated_back" [Ledger] in Count absent "the ledger is not followed, or not yet caught up with";
     /// 1 for what the follower of the ledger does now.
     LEDGER_FOLLOWER = Gauge "delivery_ledger_follower" [Ledger, FollowerMode] in Flag;
     /// Time of the newest row that is surely followed: while history is read, how far it has come.

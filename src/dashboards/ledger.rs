@@ -125,7 +125,7 @@ fn trust() -> Vec<Panel> {
             .thresholds(colour::WELL, &[(1.0, colour::DOUBT)])
             .size(6, 4),
         Panel::new(Kind::Stat, "Behind the cursor, and overdue", "Pending notifications that no stream showed, found since this process follows, and not found; and readings of the audit that are due.")
-            .query("sum(max by (route) (delivery_ledger_dated_back{route=~\"$route\"}))", "found")
+            .query("sum(max by (ledger) (delivery_ledger_dated_back{ledger=~\"$ledger\"}))", "found")
             .query("sum(max by (ledger) (delivery_ledger_pending_unseen{ledger=~\"$ledger\"}))", "not found")
             .query("sum(max by (ledger) (delivery_ledger_history_overdue{ledger=~\"$ledger\"}))", "readings overdue")
             .thresholds(colour::WELL, &[(1.0, colour::DOUBT)])

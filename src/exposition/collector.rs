@@ -169,7 +169,6 @@ fn flows(page: &mut Page, snapshot: &Snapshot) {
             page.count(&f::LEDGER_STUCK_BEFORE_BASELINE, &[name], stuck);
         }
         page.count(&f::LEDGER_CANARY_LEAKS, &[name], flow.leaks);
-        page.count(&f::LEDGER_DATED_BACK, &[name], flow.came_behind);
         if let Some(residue) = flow.residue {
             page.count(&f::LEDGER_RESIDUE, &[name], residue);
         }
@@ -194,6 +193,10 @@ fn ledgers(page: &mut Page, snapshot: &Snapshot) {
         page.time(&f::LEDGER_FOLLOWED_UNTIL, &labels, ledger.flow.followed_until);
         if let Some(held) = ledger.flow.held {
             page.count(&f::LEDGER_FOLLOWED_NOTIFICATIONS, &labels, held);
+        }
+        if let Some(figures) = &ledger.flow.figures {
+            let found = figures.routes.values().map(|route| route.came_behind).sum();
+            page.count(&f::LEDGER_DATED_BACK, &labels, found);
         }
         if let Some(unseen) = ledger.flow.unseen {
             page.count(&f::LEDGER_PENDING_UNSEEN, &labels, unseen);

@@ -23,10 +23,9 @@ fn with_lines(service: &Service, lines: &str) {
 fn until_found(service: &Service, found: f64, due: DateTime<Utc>) {
     until("what came behind the cursor to be found", 60, || {
         let page = service.place.scrape().ok_or("no page")?;
-        let labels = [("route", FULL)];
         let seen = (
-            page.value("delivery_ledger_dated_back", &labels),
-            page.value("delivery_ledger_oldest_pending_due_timestamp_seconds", &labels),
+            page.value("delivery_ledger_dated_back", &[("ledger", "attempts")]),
+            page.value("delivery_ledger_oldest_pending_due_timestamp_seconds", &[("route", FULL)]),
             page.value("delivery_ledger_pending_unseen", &[("ledger", "attempts")]),
         );
         #[allow(clippy::cast_precision_loss, reason = "seconds since 1970")]
