@@ -1,12 +1,8 @@
 //! Submitting over real connections: each way of an answer, and of its absence, gives the right result.
 
-#[path = "acceptance/certificates.rs"]
 mod certificates;
-#[path = "acceptance/online.rs"]
 mod online;
-#[path = "acceptance/refusals.rs"]
 mod refusals;
-#[path = "acceptance/servers.rs"]
 mod servers;
 
 use certificates::{Authority, Validity};

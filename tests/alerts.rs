@@ -1,17 +1,11 @@
 //! Rules, their tests, the Alertmanager's tree and the runbooks: made from the configuration, and held to what they promise by the
 //! tools that will read them.
 
-#[path = "alerts/bench.rs"]
 mod bench;
-#[path = "alerts/explain.rs"]
 mod explain;
-#[path = "alerts/lint.rs"]
 mod lint;
-#[path = "alerts/mutants.rs"]
 mod mutants;
-#[path = "alerts/naive.rs"]
 mod naive;
-#[path = "alerts/refusals.rs"]
 mod refusals;
 
 use bench::Bench;

@@ -1,12 +1,6 @@
 //! The audit of a ledger's history, end to end: an honest service that commits late, and then somebody who rewrites what it wrote.
 
-#[path = "common/postgres.rs"]
-mod postgres;
-#[path = "common/scrape.rs"]
-mod scrape;
-#[path = "common/world.rs"]
-mod world;
-
+use crate::common::{postgres, world};
 use chrono::{SecondsFormat, Utc};
 use delivery_canary::simulator::{Channel, Fault, FaultOrder, TrafficOptions, TrafficRoute};
 use postgres::Postgres;

@@ -1,14 +1,8 @@
 //! The monitor's own trouble, end to end: what we could not see, or refused ourselves, is never held against the service.
 
-#[path = "common/postgres.rs"]
-mod postgres;
-#[path = "common/scrape.rs"]
-mod scrape;
-#[path = "blind/ways.rs"]
 mod ways;
-#[path = "common/world.rs"]
-mod world;
 
+use crate::common::{postgres, world};
 use serde_json::Value;
 use sqlx::{AnyConnection, Connection};
 use std::{

@@ -1,16 +1,9 @@
 //! The books of a followed ledger: held against its own count, and rid of what is erased. A ledger with fan-out, made here.
 
-#[path = "common/postgres.rs"]
-mod postgres;
-#[path = "common/scrape.rs"]
-mod scrape;
-#[path = "books/service.rs"]
-mod service;
-#[path = "books/torn.rs"]
+pub mod service;
 mod torn;
-#[path = "common/world.rs"]
-mod world;
 
+use crate::common::{postgres, world};
 use chrono::{DateTime, DurationRound, SecondsFormat, TimeDelta, Utc};
 use postgres::Postgres;
 use serde_json::Value;

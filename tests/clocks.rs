@@ -3,13 +3,7 @@
 //! The shifted clock is made by libfaketime, which changes what the program's calls for the time of day answer and leaves the
 //! monotonic clock alone.
 
-#[path = "common/postgres.rs"]
-mod postgres;
-#[path = "common/scrape.rs"]
-mod scrape;
-#[path = "common/world.rs"]
-mod world;
-
+use crate::common::{postgres, world};
 use chrono::{DateTime, TimeDelta, Utc};
 use postgres::Postgres;
 use serde_json::Value;

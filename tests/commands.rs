@@ -1,10 +1,6 @@
 //! Commands beside a monitor: what they say when something is not as they need it.
 
-#[path = "common/scrape.rs"]
-mod scrape;
-#[path = "common/world.rs"]
-mod world;
-
+use crate::common::world;
 use std::{
     fs,
     io::Read,

@@ -1,18 +1,11 @@
 //! The configuration: what is read, what is refused, and in which words.
 
-#[path = "config/cases.rs"]
 mod cases;
-#[path = "config/generated.rs"]
 mod generated;
-#[path = "config/guard.rs"]
 mod guard;
-#[path = "config/hostile.rs"]
 mod hostile;
-#[path = "config/reload.rs"]
 mod reload;
-#[path = "config/secrets.rs"]
 mod secrets;
-#[path = "config/values.rs"]
 mod values;
 
 use delivery_canary::config::{self, Faults, Loaded};

@@ -1,12 +1,6 @@
 //! Whatever the moment of a crash, whoever runs beside: one canary a slot, none lost, none sent twice.
 
-#[path = "common/postgres.rs"]
-mod postgres;
-#[path = "common/scrape.rs"]
-mod scrape;
-#[path = "common/world.rs"]
-mod world;
-
+use crate::common::{postgres, world};
 use delivery_canary::{monitor::crash::POINTS, simulator::Simulator};
 use postgres::Postgres;
 use serde_json::Value;

@@ -1,16 +1,8 @@
 //! The dashboards: fresh, by the rules for Grafana's JSON, and asking only for what is exported.
 
-#[path = "dashboards/data.rs"]
 mod data;
-#[path = "common/postgres.rs"]
-mod postgres;
-#[path = "common/prometheus.rs"]
-mod prometheus;
-#[path = "common/scrape.rs"]
-mod scrape;
-#[path = "common/world.rs"]
-mod world;
 
+use crate::common::{postgres, prometheus, world};
 use delivery_canary::{
     catalog::{self, Kind, Label},
     dashboards::{self, Board},

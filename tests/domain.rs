@@ -1,12 +1,8 @@
 //! The pure core: the whole product of view states, and any order of evidence.
 
-#[path = "domain/failure_evidence.rs"]
 mod failure_evidence;
-#[path = "domain/history.rs"]
 mod history;
-#[path = "domain/refusal.rs"]
 mod refusal;
-#[path = "domain/sight.rs"]
 mod sight;
 
 use chrono::{DateTime, TimeDelta, Utc};

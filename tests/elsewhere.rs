@@ -1,23 +1,13 @@
 //! What was accepted and never written: the ledger's count held against one that is independent of it, end to end.
 
-#[path = "common/postgres.rs"]
-mod postgres;
-#[path = "common/prometheus.rs"]
-mod prometheus;
-#[path = "common/scrape.rs"]
-mod scrape;
-#[path = "books/service.rs"]
-mod service;
-#[path = "common/world.rs"]
-mod world;
-
-#[path = "elsewhere/beyond.rs"]
 mod beyond;
-#[path = "elsewhere/dated_back.rs"]
 mod dated_back;
-#[path = "elsewhere/page.rs"]
 mod page;
 
+use crate::{
+    books::service,
+    common::{postgres, prometheus, world},
+};
 use chrono::{DateTime, DurationRound, SecondsFormat, TimeDelta, Utc};
 use postgres::Postgres;
 use prometheus::Prometheus;

@@ -1,12 +1,6 @@
 //! What is on `/metrics`: clean, complete, bounded, and exactly what the catalog says.
 
-#[path = "common/http.rs"]
-mod http;
-#[path = "common/page_bench.rs"]
-mod page_bench;
-#[path = "common/scrape.rs"]
-mod scrape;
-
+use crate::common::{http, page_bench, scrape};
 use chrono::TimeDelta;
 use delivery_canary::{
     acceptance::guard,

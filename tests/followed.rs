@@ -1,12 +1,6 @@
 //! A ledger that is followed, end to end: a service with customers, and monitors whose figures must be those of plain SQL.
 
-#[path = "common/postgres.rs"]
-mod postgres;
-#[path = "common/scrape.rs"]
-mod scrape;
-#[path = "common/world.rs"]
-mod world;
-
+use crate::common::{postgres, world};
 use delivery_canary::simulator::{Channel, Fault, SimulatorOptions, TrafficOptions, TrafficRoute};
 use postgres::Postgres;
 use sqlx::{AnyConnection, Connection, Row};

@@ -1,8 +1,6 @@
 //! The monitor's own probes: about this process alone, answered whatever it is busy with, and steady.
 
-#[path = "common/http.rs"]
-mod http;
-
+use crate::common::http;
 use delivery_canary::{
     health::{HealthServer, HealthThread},
     monitor::{

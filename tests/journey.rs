@@ -1,12 +1,6 @@
 //! The main job, end to end: a service, a monitor as a process of its own, and what `/metrics`, the log and the commands say.
 
-#[path = "common/postgres.rs"]
-mod postgres;
-#[path = "common/scrape.rs"]
-mod scrape;
-#[path = "common/world.rs"]
-mod world;
-
+use crate::common::{postgres, world};
 use delivery_canary::simulator::Fault;
 use postgres::Postgres;
 use serde_json::Value;

@@ -1,12 +1,6 @@
 //! All kinds of canary, and what the views must not contradict: replays, control arms, confirmations, duplicates, the guard, expected ends.
 
-#[path = "common/postgres.rs"]
-mod postgres;
-#[path = "common/scrape.rs"]
-mod scrape;
-#[path = "common/world.rs"]
-mod world;
-
+use crate::common::world;
 use delivery_canary::simulator::Fault;
 use serde_json::Value;
 use std::fs;

@@ -4,13 +4,10 @@ use std::time::Duration;
 
 use chrono::{DateTime, Utc};
 use clap::Parser;
-use delivery_canary::domain;
+use delivery_canary::cli::schedule_next;
 use delivery_canary::domain::schedule::{
     CronExpression, DueSlots, Interval, LONGEST_COUNT, Schedule, ScheduleError, offset_for, parse_zone,
 };
-
-#[path = "../src/cli/schedule_next.rs"]
-mod schedule_next;
 
 fn utc(text: &str) -> DateTime<Utc> {
     text.parse().unwrap_or_else(|error| panic!("{text}: {error}"))

@@ -1,12 +1,6 @@
 //! The trials of PEER_FAULTS.md that need the whole program: what went wrong in tools like ours does not go wrong here.
 
-#[path = "common/postgres.rs"]
-mod postgres;
-#[path = "common/scrape.rs"]
-mod scrape;
-#[path = "common/world.rs"]
-mod world;
-
+use crate::common::{postgres, world};
 use delivery_canary::simulator::{Fault, FaultOrder};
 use postgres::Postgres;
 use std::{

@@ -10,7 +10,7 @@ use std::fmt::Write;
 const HEAD: &str = "# Metrics
 
 This page is made from `src/catalog`, and so is the exporter: neither can name a metric that the other doesn't have.
-Regenerate it with `UPDATE_GENERATED=1 cargo test --test exposition`.
+Regenerate it with `UPDATE_GENERATED=1 cargo nextest run --test pure exposition::`.
 
 Names and labels are a contract. Labels take their values from the configuration or from a fixed set of words; identifiers,
 error texts and what stands in a ledger never become one.

@@ -6,7 +6,7 @@ use std::{collections::BTreeSet, fmt::Write as _};
 const HEAD: &str = "\
 # Configuration
 
-<!-- Generated from the types by `UPDATE_GENERATED=1 cargo nextest run --test config`. Do not edit. -->
+<!-- Generated from the types by `UPDATE_GENERATED=1 cargo nextest run --test pure config::`. Do not edit. -->
 
 A configuration is one YAML document. `config/minimal.yaml` is the least that works; `config/example.yaml` is a page for your
 own service; `config/schema.json` lets an editor complete and check. `delivery-canary check --config F` says all that is wrong

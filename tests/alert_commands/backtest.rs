@@ -1,6 +1,6 @@
 //! `alerts backtest`: held against the live evidence, against evidence that is made anew at each moment, and as a command on both stores.
 
-use crate::{
+use super::{
     past::{Told, at, write},
     run::{configure, run},
     support::{Place, judged},

@@ -1,6 +1,6 @@
 //! `alerts page-test`: a real Alertmanager with the tree that is made here, and a webhook that takes what it sends.
 
-use crate::{
+use super::{
     run::{Configured, configure, edit, run},
     support::Place,
 };
@@ -131,7 +131,7 @@ async fn until(what: &str, mut state: impl FnMut() -> Result<(), String>) {
 }
 
 /// Runs the program while this process goes on answering.
-async fn page_test(config: &Configured, more: &[&str]) -> crate::run::Ran {
+async fn page_test(config: &Configured, more: &[&str]) -> super::run::Ran {
     let arguments = [&["alerts", "page-test"], more].concat();
     tokio::task::block_in_place(|| run(config, &arguments))
 }

@@ -1,6 +1,6 @@
 //! A past that is written into a store: canaries with their judgements, by the hundred.
 
-use crate::support::{accepted, arrived, judged, lease, plan, wish};
+use super::support::{accepted, arrived, judged, lease, plan, wish};
 use chrono::{DateTime, TimeDelta, Utc};
 use delivery_canary::{
     domain::{

@@ -1,6 +1,6 @@
 //! The program under test, run once on a configuration of its own.
 
-use crate::support::Place;
+use super::support::Place;
 use delivery_canary::config::model::StoreConfig;
 use std::{
     path::PathBuf,

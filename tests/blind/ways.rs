@@ -1,6 +1,6 @@
 //! A message to ourselves proves the way that it took: that of its own place, by the address that canaries were given.
 
-use crate::{
+use super::{
     Service, place,
     postgres::Postgres,
     send, until_sighted, verdict,
@@ -30,7 +30,7 @@ async fn a_new_public_address_does_not_prove_the_old_one() {
 }
 
 /// Sends until a canary is given the new address; its id.
-fn until_moved(place: &crate::world::Place, service: &Service) -> String {
+fn until_moved(place: &super::world::Place, service: &Service) -> String {
     let mut id = String::new();
     until("a canary with the new address", 60, || {
         id = send(place);

@@ -1,7 +1,5 @@
 //! A service's ledger with fan-out: messages, their destinations, and the calls to a provider; and a monitor that follows it.
-#![allow(dead_code, reason = "each test binary uses a part of it")]
-
-use crate::world::{Place, Shape, World, until};
+use super::world::{Place, Shape, World, until};
 use chrono::{DateTime, Utc};
 use sqlx::{AnyConnection, AssertSqlSafe, Connection, Row};
 use std::fs;

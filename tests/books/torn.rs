@@ -1,6 +1,6 @@
 //! Reading what a follower keeps, beside the one who writes it.
 
-use crate::service::Service;
+use super::service::Service;
 use chrono::{TimeDelta, Utc};
 use delivery_canary::{
     config::{

@@ -4,8 +4,6 @@
 //! A small shell holds the server: when the test's process ends, however it ends, the shell sees its standard input close,
 //! stops the server by its process id and removes its files. As root the server runs as the user `mysql`.
 
-#![allow(dead_code, reason = "each test binary uses a part of it")]
-
 use sqlx::{AssertSqlSafe, Connection, MySqlConnection};
 use std::{
     fs::{self, File},

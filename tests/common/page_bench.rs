@@ -1,6 +1,6 @@
 //! A monitor's snapshot and counts in every state that a page can be made of.
 
-use crate::scrape::Scrape;
+use super::scrape::Scrape;
 use chrono::{DateTime, TimeDelta, Utc};
 use delivery_canary::{
     catalog::{

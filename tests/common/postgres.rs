@@ -4,7 +4,7 @@
 //! A small shell holds the server: when the test's process ends, however it ends, the shell sees its standard input close,
 //! stops the server by its process id and removes its files. As root the server runs as the user `postgres`.
 
-#![allow(dead_code, reason = "each test binary uses a part of it")]
+#![allow(dead_code, reason = "each program that has it uses a part of it")]
 
 use sqlx::{AssertSqlSafe, Connection, PgConnection};
 use std::{

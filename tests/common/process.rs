@@ -1,8 +1,6 @@
 //! Monitors as processes of their own, and waiting for what they show.
 
-#![allow(dead_code, reason = "each test binary uses a part of it")]
-
-use crate::scrape::Scrape;
+use super::scrape::Scrape;
 use std::{
     fs,
     io::Write as _,

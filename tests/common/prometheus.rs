@@ -1,8 +1,6 @@
 //! A throw-away Prometheus for tests: real, on loopback, with a past that is given to it, or a target.
 
-#![allow(dead_code, reason = "each test binary uses a part of it")]
-
-use crate::world::{free_address, until};
+use super::world::{free_address, until};
 use std::{
     fs,
     net::SocketAddr,
@@ -55,7 +53,7 @@ impl Prometheus {
                 panic!("prometheus can't be run ({error}): install the package `prometheus`")
             });
         let server = Self { child, address, folder };
-        until("the Prometheus to be ready", 60, || match crate::world::process::get(address, "/-/ready") {
+        until("the Prometheus to be ready", 60, || match super::world::process::get(address, "/-/ready") {
             Some((200, _)) => Ok(()),
             seen => Err(format!("{seen:?}; log:\n{}", server.log())),
         });

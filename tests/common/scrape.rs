@@ -1,7 +1,7 @@
 //! A reader of the text exposition format that finds what `promtool check metrics` doesn't: duplicates, falling buckets, a
 //! missing or wrong last bucket, samples of no family.
 
-#![allow(dead_code, reason = "each test binary uses a part of it")]
+#![allow(dead_code, reason = "each program that has it uses a part of it")]
 
 use std::{
     collections::{BTreeMap, BTreeSet},

@@ -1,9 +1,6 @@
 //! A whole world for end-to-end tests: a simulated service in this process, and monitors as processes of their own, so that they can be killed.
 
-#![allow(dead_code, reason = "each test binary uses a part of it")]
-
-#[path = "process.rs"]
-pub mod process;
+pub use super::process;
 
 use delivery_canary::simulator::{LedgerOptions, ReaderAddress, Simulator, SimulatorOptions};
 use std::{

@@ -1,6 +1,6 @@
 //! Every query of the dashboards, on a real Prometheus that scrapes a real monitor.
 
-use crate::{
+use super::{
     postgres::Postgres,
     prometheus::Prometheus,
     queries,

@@ -1,6 +1,6 @@
 //! What was stuck before the history that is followed.
 
-use crate::{FULL, Service, world::until};
+use super::{FULL, Service, world::until};
 use chrono::{TimeDelta, Utc};
 use std::fs;
 

@@ -1,6 +1,6 @@
 //! Rows that come behind the cursor: imported, or dated back by more than the overlap.
 
-use crate::{FULL, Service, json, postgres::Postgres, reconcile, world::until};
+use super::{FULL, Service, json, postgres::Postgres, reconcile, world::until};
 use chrono::{DateTime, DurationRound, TimeDelta, Utc};
 use std::fs;
 

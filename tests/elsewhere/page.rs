@@ -1,6 +1,6 @@
 //! A counter on the service's own page, which can only be looked at now.
 
-use crate::{
+use super::{
     FULL,
     world::{Shape, World, until},
 };

@@ -1,6 +1,6 @@
 //! The follower of one ledger, with something in its way.
 
-use crate::{
+use super::{
     bed::{Database, load, run},
     jobs::EAST,
     pgbouncer::PgBouncer,

@@ -1,6 +1,6 @@
 //! A PgBouncer of the test's own, in transaction mode: on loopback, on a free port, gone with the test.
 
-use crate::world::free_address;
+use super::world::free_address;
 use std::{
     fs::{self, File},
     io::Read,

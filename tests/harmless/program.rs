@@ -1,6 +1,6 @@
 //! The whole program with a ledger in trouble: its view is unobserved, the page says so, and it comes back by itself.
 
-use crate::{
+use super::{
     postgres::Postgres,
     world::{Place, Shape, World, until},
 };

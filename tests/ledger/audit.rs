@@ -1,6 +1,6 @@
 //! The audit of a followed ledger on real databases: each change of history is found as what it is, and nothing that we merely can't see.
 
-use crate::support::{Bed, ends};
+use super::support::{Bed, ends};
 use chrono::{DateTime, TimeDelta, Utc};
 use delivery_canary::{
     config::{
@@ -38,19 +38,19 @@ macro_rules! on_each {
         mod sqlite {
             $(#[tokio::test]
             async fn $name() {
-                super::$name(crate::support::Bed::sqlite()).await;
+                super::$name(crate::ledger::support::Bed::sqlite()).await;
             })*
         }
         mod postgres {
             $(#[tokio::test]
             async fn $name() {
-                super::$name(crate::support::Bed::postgres().await).await;
+                super::$name(crate::ledger::support::Bed::postgres().await).await;
             })*
         }
         mod mariadb {
             $(#[tokio::test]
             async fn $name() {
-                super::$name(crate::support::Bed::mariadb().await).await;
+                super::$name(crate::ledger::support::Bed::mariadb().await).await;
             })*
         }
     };

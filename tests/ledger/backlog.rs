@@ -1,6 +1,6 @@
 //! Everybody's pending, on both databases.
 
-use crate::support::{Bed, open, simple_lookup};
+use super::support::{Bed, open, simple_lookup};
 use chrono::Utc;
 use delivery_canary::domain::{
     pending::{AGE_BOUNDS_SECONDS, RoutePending},

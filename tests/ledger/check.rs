@@ -1,6 +1,6 @@
 //! `check --online` of a ledger: everything that a first reading would stumble over, each by name.
 
-use crate::support::{Bed, open, simple_lookup};
+use super::support::{Bed, open, simple_lookup};
 use delivery_canary::ledger::{
     LedgerAdapter,
     check::{Finding, Level},

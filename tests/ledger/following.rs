@@ -1,6 +1,6 @@
 //! What the tests of a followed ledger share: configurations, and streams read to their end.
 
-use crate::support::{Bed, ends, open};
+use super::support::{Bed, ends, open};
 use delivery_canary::{
     domain::flow::rows::{AttemptRow, LedgerId, NotificationRow, UnitId},
     ledger::{

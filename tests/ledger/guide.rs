@@ -1,6 +1,6 @@
 //! The guide's example, word for word, on a real database.
 
-use crate::support::{Bed, ids, keys};
+use super::support::{Bed, ids, keys};
 use chrono::{TimeDelta, Utc};
 use delivery_canary::{
     config::{self, ledger::Ledger},

@@ -1,6 +1,6 @@
 //! A PostgreSQL ledger with everything in the way: each time an error that says so, in time, and afterwards it is used again.
 
-use crate::support::{Bed, ends, ids, open, simple_lookup, until};
+use super::support::{Bed, ends, ids, open, simple_lookup, until};
 use delivery_canary::ledger::{LedgerAdapter, LedgerError, LedgerReader};
 use serde_json::{Value, json};
 use sqlx::{AssertSqlSafe, Connection, Executor, PgConnection, Row};

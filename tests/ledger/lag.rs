@@ -1,6 +1,6 @@
 //! A database whose clock is off or that is behind its primary. Functions of these names stand before the catalog's in the search path.
 
-use crate::support::{Bed, ids, open, simple_lookup};
+use super::support::{Bed, ids, open, simple_lookup};
 use chrono::{DateTime, TimeDelta, Utc};
 use delivery_canary::ledger::{LedgerAdapter, LedgerError, LedgerReader};
 use serde_json::json;

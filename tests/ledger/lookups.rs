@@ -1,6 +1,6 @@
 //! Lookups over every kind of id, time and status.
 
-use crate::support::{Bed, ids, keys, open, simple_lookup};
+use super::support::{Bed, ids, keys, open, simple_lookup};
 use chrono::{DateTime, Utc};
 use delivery_canary::{
     domain::outcome::{Cause, Disposition, Outcome},

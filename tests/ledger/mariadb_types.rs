@@ -1,6 +1,6 @@
 //! Every kind of id, time and status that MariaDB has, and MySQL with it.
 
-use crate::{
+use super::{
     following::{all_notifications, follow, notifications, text},
     lookups::{accepted_at, finds_ids_of, instant, reads_statuses},
     pages::{a_cursor_by_id_alone, pages_of},
@@ -71,7 +71,7 @@ async fn many_ids_are_asked_for_at_once_and_none_too() {
     } });
     let ledger = open(bed.database(), fields).unwrap();
     assert_eq!(ledger.lookup(&ids(&["7"]), &[]).await.unwrap().found.len(), 1);
-    assert_eq!(ledger.lookup(&[], &crate::support::keys(&["dc-8"])).await.unwrap().found.len(), 1);
+    assert_eq!(ledger.lookup(&[], &super::support::keys(&["dc-8"])).await.unwrap().found.len(), 1);
     let too_many: Vec<String> = (1..=20_001).map(|n| n.to_string()).collect();
     let too_many: Vec<&str> = too_many.iter().map(String::as_str).collect();
     let error = ledger.lookup(&ids(&too_many), &[]).await.unwrap_err();

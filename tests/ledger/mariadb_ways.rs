@@ -1,6 +1,6 @@
 //! A MariaDB ledger with everything in the way: each time an error that says so, in time, and afterwards it is used again.
 
-use crate::{
+use super::{
     following::{all_notifications, follow, notifications},
     support::{Bed, ends, ids, open, simple_lookup, until},
 };

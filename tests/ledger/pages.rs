@@ -1,6 +1,6 @@
 //! Pages follow each other without a gap and without a repeat, whatever ids and times a ledger has.
 
-use crate::{
+use super::{
     following::{all_attempts, all_notifications, any_of, follow, notifications, text},
     support::{Bed, ends, sqlite, until},
 };

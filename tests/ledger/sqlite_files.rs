@@ -1,6 +1,6 @@
 //! An SQLite ledger with everything in the way.
 
-use crate::support::{Bed, ends, ids, open, simple_lookup, sqlite};
+use super::support::{Bed, ends, ids, open, simple_lookup, sqlite};
 use delivery_canary::ledger::{LedgerAdapter, LedgerError, LedgerReader};
 use serde_json::{Value, json};
 use sqlx::Executor;

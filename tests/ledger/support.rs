@@ -1,6 +1,6 @@
 //! Databases that are made in the test, and configurations that read them.
 
-use crate::{mariadb::Mariadb, postgres::Postgres};
+use super::{mariadb::Mariadb, postgres::Postgres};
 use chrono::{DateTime, Utc};
 use delivery_canary::{
     config::ledger::Ledger,

@@ -1,6 +1,6 @@
 //! The truth by id, and the exact count.
 
-use crate::{
+use super::{
     following::{all_notifications, any_of, follow, notifications, unit},
     support::Bed,
 };

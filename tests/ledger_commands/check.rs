@@ -1,6 +1,6 @@
 //! `ledger check`: what it says of a ledger that is well, and of one that is not; and that it leaves nothing behind.
 
-use crate::{
+use super::{
     bed::Database,
     postgres::Postgres,
     run::{configuration, run},

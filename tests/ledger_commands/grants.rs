@@ -1,6 +1,6 @@
 //! `ledger grants`: what it prints is enough, and no more than that.
 
-use crate::{
+use super::{
     bed::{Database, load},
     mariadb::Mariadb,
     postgres::Postgres,

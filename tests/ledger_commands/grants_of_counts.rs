@@ -1,6 +1,6 @@
 //! `ledger grants` covers the counts of the accepted too: the one in the ledger, and the one in another database.
 
-use crate::{
+use super::{
     bed::Database,
     check::{found, json},
     postgres::Postgres,

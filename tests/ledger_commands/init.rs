@@ -1,6 +1,6 @@
 //! `ledger init`: what it proposes for a shape is a configuration that counts right.
 
-use crate::{
+use super::{
     bed::Database,
     mariadb::Mariadb,
     plain::Plain,

@@ -1,6 +1,6 @@
 //! A table with partitions: what `ledger check` says of it is what helps, and what `ledger init` proposes is what PostgreSQL takes.
 
-use crate::{
+use super::{
     bed::Database,
     check::{found, json},
     init::proposed,

@@ -1,6 +1,6 @@
 //! What `ledger check` says of plans that a look at the result does not give away.
 
-use crate::{
+use super::{
     bed::Database,
     check::{found, json},
     postgres::Postgres,

@@ -4,7 +4,7 @@
 //! `sustain`, the last of them was judged (at its deadline and the time to settle, where nothing arrives), that was seen (the monitor's own loop, a
 //! scrape, an evaluation), held (the rule's `for`), and waited for its group. `SLACK` is for a machine that is busy; it is no part of the product.
 
-use crate::{clock::s, servers::SCRAPE};
+use super::{clock::s, servers::SCRAPE};
 use std::time::Duration;
 
 /// The time between two canaries, and the deadline, and the time to settle: a minute each.

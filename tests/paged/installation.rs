@@ -1,6 +1,6 @@
 //! What is installed: a simulated service, the configuration of a monitor, its rules and its Alertmanager's tree, each for a clock.
 
-use crate::{
+use super::{
     clock::Clock,
     receivers::{DEAD_MAN, OWNERS, PAGE, Receivers, TICKET},
     scaled,
@@ -267,7 +267,7 @@ pub struct Process {
 
 impl Process {
     /// Starts it.
-    pub fn start(&self) -> crate::world::process::Monitor {
+    pub fn start(&self) -> super::world::process::Monitor {
         let environment: Vec<(&str, &str)> =
             self.environment.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
         self.place.serve_with(&environment)

@@ -1,6 +1,6 @@
 //! What happens to the monitor itself, and to what it looks with: two replicas, one store, one thing after the other.
 
-use crate::{
+use super::{
     bounds::{Bounds, INTERVAL, OVERDUE, evidence, good_again, paged, sum, ticketed},
     clock::s,
     gate::Gate,

@@ -1,7 +1,7 @@
 //! What `alerts generate` made, for a faster clock: the same rules and the same tree, each duration and each number of seconds divided,
 //! and nothing else changed. A number that nobody here knows stops the test, so that nothing stays unscaled.
 
-use crate::clock::Clock;
+use super::clock::Clock;
 use delivery_canary::{
     alerts::{
         plan::Plan,

@@ -1,6 +1,6 @@
 //! A real Prometheus and a real Alertmanager, on loopback, with the clock of this suite.
 
-use crate::{
+use super::{
     clock::{Clock, s},
     world::{free_address, process::get, until},
 };

@@ -1,6 +1,6 @@
 //! What happens to the service: each fault on a route of its own, all side by side, and a healthy route beside them.
 
-use crate::{
+use super::{
     bounds::{INTERVAL, OVERDUE, evidence, good_again, paged, ticketed},
     clock::s,
     installation::{Installation, Shape},
@@ -66,7 +66,7 @@ const LATE: Duration = s(90);
 const READING: Duration = s(40);
 
 type Expectation =
-    (&'static str, &'static str, &'static str, &'static str, When, crate::bounds::Bounds, Over);
+    (&'static str, &'static str, &'static str, &'static str, When, super::bounds::Bounds, Over);
 
 fn expected() -> Vec<Expected> {
     let unseen = evidence(OVERDUE);
@@ -276,7 +276,7 @@ async fn stuck(stage: &Stage, real: Duration) {
 }
 
 /// Three minutes, then nothing until it is forgotten, then an hour.
-async fn blip_and_hour(stage: &Stage, place: &crate::world::Place) {
+async fn blip_and_hour(stage: &Stage, place: &super::world::Place) {
     stage.between_canaries("blip").await;
     stage.fault("blip", on(Fault::Acceptance5xx, "blip"), s(180)).await;
     let labels = [("route", "webhook/blip"), ("location", "here"), ("question", "arrives")];
@@ -295,7 +295,7 @@ async fn blip_and_hour(stage: &Stage, place: &crate::world::Place) {
 /// The whole of it.
 pub async fn run() {
     let here = Installation::new(|options| {
-        let clock = crate::clock::Clock::of_this_run();
+        let clock = super::clock::Clock::of_this_run();
         options.provider_timeout = clock.short(s(160));
         options.backoff_base = clock.short(s(10));
         options.backoff_most = clock.short(s(60));

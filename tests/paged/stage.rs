@@ -1,6 +1,6 @@
 //! What happens on the stage of one test: faults, when they began and ended, and the wait for what must come of them.
 
-use crate::{
+use super::{
     clock::{Clock, s},
     installation::Installation,
     receivers::DEAD_MAN,

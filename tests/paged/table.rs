@@ -1,6 +1,6 @@
 //! What must come, as data; what came; and the two held against each other.
 
-use crate::{bounds::Bounds, clock::Clock, receivers::Episode};
+use super::{bounds::Bounds, clock::Clock, receivers::Episode};
 use chrono::{DateTime, TimeDelta, Utc};
 use std::{collections::BTreeMap, fmt::Write as _};
 

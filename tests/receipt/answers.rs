@@ -1,6 +1,6 @@
 //! Each answer of the receiver, with its count.
 
-use crate::support::{Running, eventually, exchange, parse, read_all, request, route, rules, send, settings};
+use super::support::{Running, eventually, exchange, parse, read_all, request, route, rules, send, settings};
 use chrono::{TimeDelta, Utc};
 use delivery_canary::domain::watch::Way;
 use delivery_canary::{
@@ -274,7 +274,7 @@ async fn a_stop_writes_down_what_has_arrived_and_cuts_off_who_is_slow() {
     gate.add_permits(1);
     assert_eq!(posting.await.unwrap(), answer(200, Recorded));
     assert_eq!(read_all(&mut slow).await, "");
-    let ended = tokio::time::timeout(crate::support::LIMIT, &mut running.task).await;
+    let ended = tokio::time::timeout(super::support::LIMIT, &mut running.task).await;
     ended.expect("the receiver ends").unwrap().unwrap();
 }
 
@@ -323,7 +323,7 @@ async fn a_reload_swaps_routes_and_secrets_while_it_runs() {
     let running = start();
     let (_, old) = running.plan("receipts");
     let rotated =
-        settings(json!({ "token_secrets": ["the next secret of the tests", crate::support::SECRET] }));
+        settings(json!({ "token_secrets": ["the next secret of the tests", super::support::SECRET] }));
     running.receiver.reload(&rotated, vec![rules("receipts", json!({})), rules("added", json!({}))]).unwrap();
     let (_, added) = running.plan("added");
     for token in [&old, &added] {

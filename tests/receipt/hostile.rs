@@ -1,6 +1,6 @@
 //! A storm of requests that no honest sender would make.
 
-use crate::support::{LIMIT, Running, exchange, parse, request, rules, settings};
+use super::support::{LIMIT, Running, exchange, parse, request, rules, settings};
 use delivery_canary::receipt::stats::ArrivalResult;
 use serde_json::json;
 use std::{net::SocketAddr, sync::Arc, time::Duration};

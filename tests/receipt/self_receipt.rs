@@ -1,6 +1,6 @@
 //! The message to ourselves: what proves, and how each break of the way is told.
 
-use crate::support::{LIMIT, NAME, Running, eventually, rules, settings};
+use super::support::{LIMIT, NAME, Running, eventually, rules, settings};
 use delivery_canary::{
     domain::{route::Location, watch::Way},
     receipt::self_receipt::{Break, SelfReceiptError},

@@ -1,6 +1,6 @@
 //! Senders that prove themselves, and those that can't.
 
-use crate::support::{Running, rules, settings};
+use super::support::{Running, rules, settings};
 use base64::{Engine, prelude::BASE64_STANDARD};
 use chrono::{TimeDelta, Utc};
 use delivery_canary::domain::evidence::ArrivalRefusal;

@@ -1,6 +1,6 @@
 //! Attempts that are appended after the call, with the time of its beginning.
 
-use crate::{
+use super::{
     bed::{Database, load, run},
     plain::Plain,
     postgres::Postgres,

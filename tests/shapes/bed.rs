@@ -1,8 +1,6 @@
 //! A database with the schema and data of a shape, and the shape's configuration.
 
-#![allow(dead_code, reason = "each test binary uses a part of it")]
-
-use crate::postgres::Postgres;
+use super::postgres::Postgres;
 use delivery_canary::{
     config::{self, Loaded, scalar::Span},
     ledger::{self, check::Level},

@@ -1,6 +1,6 @@
 //! Decimal seconds since 1970, in two databases of one service.
 
-use crate::{
+use super::{
     bed::{Database, load, run},
     jobs::{EAST, WEST},
     postgres::Postgres,

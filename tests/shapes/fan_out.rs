@@ -1,6 +1,6 @@
 //! One event for several endpoints, with success as a boolean and soft deletes.
 
-use crate::{
+use super::{
     bed::{Database, load},
     plain::Plain,
     postgres::Postgres,

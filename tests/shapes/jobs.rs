@@ -1,8 +1,6 @@
 //! What plain SQL says of the jobs of `decimal_epochs`, in either of its databases.
 
-#![allow(dead_code, reason = "each test binary uses a part of it")]
-
-use crate::plain::Plain;
+use super::plain::Plain;
 
 macro_rules! jobs_of {
     ($place:literal) => {

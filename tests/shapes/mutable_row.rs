@@ -1,6 +1,6 @@
 //! One row for each notice, changed in place, and moved to an archive.
 
-use crate::{
+use super::{
     bed::{Database, load},
     plain::Plain,
     postgres::Postgres,

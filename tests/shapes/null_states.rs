@@ -1,6 +1,6 @@
 //! Rows that a trigger makes, and whose state is told by what is NULL in them.
 
-use crate::{
+use super::{
     bed::{Database, load},
     plain::Plain,
     watch::Watch,

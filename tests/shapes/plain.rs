@@ -1,6 +1,6 @@
 //! What plain SQL over a shape's data says, and what the follower says, in the same words.
 
-use crate::bed::Database;
+use super::bed::Database;
 use chrono::{DateTime, DurationRound, TimeDelta, Utc};
 use delivery_canary::domain::{
     accounting::Place,

@@ -1,8 +1,6 @@
 //! The follower of the monitor, pass by pass, over a real store.
 
-#![allow(dead_code, reason = "each test binary uses a part of it")]
-
-use crate::{
+use super::{
     bed::Database,
     plain::{Counts, Plain, Question, WINDOWS, difference, followed},
 };

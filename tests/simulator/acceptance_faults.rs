@@ -1,6 +1,6 @@
 //! Each fault of acceptance, seen by who submits.
 
-use crate::support::World;
+use super::support::World;
 use delivery_canary::simulator::{Fault, FaultOrder};
 use std::time::{Duration, Instant};
 

@@ -1,11 +1,11 @@
 //! Each fault between the service and the sink, seen from outside.
 
-use crate::support::{World, outcomes, until};
+use super::support::{World, outcomes, until};
 use delivery_canary::simulator::{Fault, FaultOrder, FaultParams, MalformedKind};
 use std::time::Duration;
 
 /// The attempts of a notification, once there are so many.
-async fn attempts(world: &World, id: &str, number: usize) -> Vec<crate::support::Row> {
+async fn attempts(world: &World, id: &str, number: usize) -> Vec<super::support::Row> {
     world.ledger_shows(id, &format!("attempt {number}"), |rows| rows.len() >= number).await
 }
 
@@ -248,5 +248,5 @@ async fn late_ledger_shows_the_attempt_after_the_webhook_has_arrived() {
     // A stop does not wait for it, and does not lose it.
     let reader = world.simulator.ledger_reader();
     world.simulator.stop().await;
-    assert_eq!(crate::support::rows(&reader, &id).await.unwrap().len(), 1);
+    assert_eq!(super::support::rows(&reader, &id).await.unwrap().len(), 1);
 }

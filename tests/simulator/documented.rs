@@ -1,6 +1,6 @@
 //! The ledger's configuration in `docs/simulator.md`, run by the monitor's own adapter against a simulator.
 
-use crate::{
+use super::{
     postgres::Postgres,
     support::{World, until},
 };

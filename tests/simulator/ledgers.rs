@@ -1,6 +1,6 @@
 //! Both ledgers: the happy path, a restart, readers that are barred, and attempts that never change.
 
-use crate::{
+use super::{
     postgres::Postgres,
     support::{World, quick, rows, until},
 };
@@ -21,7 +21,7 @@ async fn delivers_and_keeps_everything(ledger: LedgerOptions) {
         world.ledger_shows(&id, "a settled attempt", |rows| rows.iter().any(|row| row.is_settled)).await;
     assert_eq!(rows.len(), 1);
     assert_eq!((rows[0].outcome.as_str(), rows[0].attempt_number), ("delivered", 1));
-    assert_eq!(rows[0].traceparent.as_deref(), Some(crate::support::TRACE));
+    assert_eq!(rows[0].traceparent.as_deref(), Some(super::support::TRACE));
     assert!(rows[0].is_canary && rows[0].policy_version == "policy-1");
     assert!(rows[0].started_at >= rows[0].accepted_at);
 

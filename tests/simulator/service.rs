@@ -1,6 +1,6 @@
 //! What the service does when nothing is wrong: bodies, keys, signatures, the provider's own door, traffic, the admin port.
 
-use crate::support::{TRACE, World, until};
+use super::support::{TRACE, World, until};
 use base64::{Engine, engine::general_purpose::STANDARD};
 use delivery_canary::simulator::{
     Channel, Fault, LedgerOptions, SigningSecret, Simulator, SimulatorOptions, TrafficOptions, TrafficRoute,

@@ -1,6 +1,6 @@
 //! What the audit of ledgers keeps.
 
-use crate::support::{Place, at, on_both};
+use super::support::{Place, at, on_both};
 use chrono::{DateTime, TimeDelta, Utc};
 use delivery_canary::{
     domain::audit::{

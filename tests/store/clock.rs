@@ -1,6 +1,6 @@
 //! A clock that ran ahead for a while, and what it wrote.
 
-use crate::support::{Place, accepted, append, arrived, at, here, on_both, plan, planned_of, route};
+use super::support::{Place, accepted, append, arrived, at, here, on_both, plan, planned_of, route};
 use chrono::{TimeDelta, Utc};
 use delivery_canary::domain::{canary::CanaryKind, route::Location, watch::Way};
 

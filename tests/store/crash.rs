@@ -1,6 +1,6 @@
 //! Killed in the middle of its work, a process leaves everything that was answered, and nothing by halves.
 
-use crate::support::{Place, append, at, judged, lease, plan, wish};
+use super::support::{Place, append, at, judged, lease, plan, wish};
 use delivery_canary::{
     config::{
         model::{PostgresStore, SqliteStore, StoreConfig},
@@ -68,7 +68,7 @@ async fn live(store: &Arc<dyn Store>, seconds: i64) {
     let answer = store.plan(&[wish(plan, 1_000_000)], &lease("child", at(seconds))).await.expect("plans");
     assert_eq!(answer, [Planned::Ours]);
     println!("planned {id}");
-    append(&**store, id, vec![crate::support::accepted("n", at(seconds))], true).await;
+    append(&**store, id, vec![super::support::accepted("n", at(seconds))], true).await;
     println!("submitted {id}");
     let events = vec![Event::Settled(judged(Verdict::OnTime, at(seconds + 60)))];
     let decision = Decision { canary_id: id, version: 2, events, stopped: None, next_look: None };

@@ -1,6 +1,6 @@
 //! What followers of ledgers keep.
 
-use crate::support::{Place, accepted, append, at, on_both, planned};
+use super::support::{Place, accepted, append, at, on_both, planned};
 use chrono::{DateTime, TimeDelta, Utc};
 use delivery_canary::store::{
     Horizon, Store,

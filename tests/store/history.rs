@@ -1,6 +1,6 @@
 //! Appending, deciding, and reading back.
 
-use crate::support::{
+use super::support::{
     Place, accepted, append, arrived, at, decide, decision, here, judged, on_both, plan, planned, planned_of,
     route, settle, wish,
 };
@@ -92,7 +92,7 @@ async fn everything_is_read_back_as_it_was_written(place: &mut Place) {
     let mut wanted = plan("a", CanaryKind::Confirmation, at(0));
     wanted.parent = Some(CanaryId(Uuid::now_v7()));
     let store = place.open().await;
-    let lease = crate::support::lease("one", at(30));
+    let lease = super::support::lease("one", at(30));
     store.plan(&[wish(wanted.clone(), 9)], &lease).await.expect("plans");
     let events = all_events();
     append(&*store, wanted.canary_id, events[..11].to_vec(), true).await;
@@ -177,7 +177,7 @@ async fn a_decision_on_an_older_version_is_refused(place: &mut Place) {
     let (stored, history) = store.canary(one.canary_id).await.expect("reads").expect("it is there");
     assert!(stored.canary.settlement().is_none());
     assert_eq!(history.len(), 2);
-    assert_eq!(crate::support::window(&*store, 3_600, at(600)).await.len(), 1);
+    assert_eq!(super::support::window(&*store, 3_600, at(600)).await.len(), 1);
 }
 
 async fn an_append_brings_the_look_forward(place: &mut Place) {
@@ -259,7 +259,7 @@ async fn whoever_follows_the_numbers_misses_no_judgement(place: &mut Place) {
     let stores = [place.open().await, place.open().await];
     let plans: Vec<_> = (0..120).map(|n| plan("a", CanaryKind::Scheduled, at(n))).collect();
     let wishes: Vec<_> = plans.iter().map(|plan| wish(plan.clone(), 1_000)).collect();
-    let lease = crate::support::lease("one", at(600));
+    let lease = super::support::lease("one", at(600));
     stores[0].plan(&wishes, &lease).await.expect("plans");
     let mut tasks = Vec::new();
     for (n, chunk) in plans.chunks(15).enumerate() {

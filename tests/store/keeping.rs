@@ -1,6 +1,6 @@
 //! Sums, retention, erasure, and the proofs of sinks.
 
-use crate::support::{
+use super::support::{
     Place, accepted, append, arrived, at, decide, decision, here, judged, on_both, plan, planned, planned_of,
     settle, window,
 };
@@ -134,7 +134,7 @@ async fn raw_rows_go_and_sums_stay(place: &mut Place) {
     drop(store);
     let store = place.open().await;
     assert_eq!(window(&*store, 3_600, at(120)).await, before);
-    let newest = store.newest_slot(&crate::support::route("a"), &here(), CanaryKind::Scheduled).await;
+    let newest = store.newest_slot(&super::support::route("a"), &here(), CanaryKind::Scheduled).await;
     assert_eq!(newest.expect("reads"), Some(at(24)));
 }
 
@@ -198,8 +198,8 @@ async fn erasing_leaves_a_verdict_and_the_sums(place: &mut Place) {
     assert_eq!(store.decide(&[old]).await.expect("decides"), [false]);
     assert_eq!(place.number("SELECT COUNT(*) FROM event WHERE kind <> 'settled'").await, 0);
     assert_eq!(place.number("SELECT COUNT(*) FROM notification").await, 0);
-    let again = crate::support::wish(plan("a", CanaryKind::Scheduled, at(0)), 99);
-    let answer = store.plan(&[again], &crate::support::lease("two", at(700))).await.expect("plans");
+    let again = super::support::wish(plan("a", CanaryKind::Scheduled, at(0)), 99);
+    let answer = store.plan(&[again], &super::support::lease("two", at(700))).await.expect("plans");
     assert_eq!(answer, [delivery_canary::store::Planned::Taken]);
     assert_eq!(store.operations(9).await.expect("reads"), vec![erased_by("a canary"); 2]);
 }

@@ -1,6 +1,6 @@
 //! The database goes and comes back.
 
-use crate::{
+use super::{
     postgres_server::Postgres,
     support::{Place, append, arrived, at, here, lease, plan, planned, wish},
 };

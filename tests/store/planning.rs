@@ -1,6 +1,6 @@
 //! Planning, caps, pauses and leases.
 
-use crate::support::{Place, append, at, here, lease, on_both, plan, planned, route, wish};
+use super::support::{Place, append, at, here, lease, on_both, plan, planned, route, wish};
 use chrono::TimeDelta;
 use delivery_canary::{
     domain::canary::CanaryKind,

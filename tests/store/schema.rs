@@ -1,6 +1,6 @@
 //! Opening a store, its schema, and what docs/data.md says of it.
 
-use crate::support::{Place, planned};
+use super::support::{Place, planned};
 use delivery_canary::{
     config::{
         model::{PostgresStore, SqliteStore, StoreConfig},
@@ -39,7 +39,7 @@ async fn a_file_is_for_its_owner_alone() {
     let folder = tempfile::tempdir().expect("a temporary folder can be made");
     let path = folder.path().join("a b%20?#.db");
     let store = store::open(&sqlite(&path)).await.expect("the store opens");
-    planned(&*store, "a", crate::support::at(0)).await;
+    planned(&*store, "a", super::support::at(0)).await;
     let files: Vec<PathBuf> = std::fs::read_dir(folder.path())
         .expect("a folder")
         .map(|entry| entry.expect("an entry").path())
@@ -175,7 +175,7 @@ async fn each_stored_field_is_documented() {
 #[test]
 fn each_field_of_an_event_is_documented() {
     let mut stored = BTreeSet::new();
-    for event in crate::history::all_events() {
+    for event in super::history::all_events() {
         let json = serde_json::to_value(&event).expect("an event is JSON");
         fields(&json, "", &mut |field| {
             stored.insert((event.word().to_owned(), field.to_owned()));

@@ -1,6 +1,6 @@
 //! A place for a store, and short ways to the values that the tests are made of.
 
-use crate::postgres_server::Postgres;
+use super::postgres_server::Postgres;
 use chrono::{DateTime, TimeDelta, Utc};
 use delivery_canary::{
     config::{
@@ -73,13 +73,13 @@ macro_rules! on_both {
         mod sqlite {
             $(#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
             async fn $name() {
-                super::$name(&mut crate::support::Place::sqlite().await).await;
+                super::$name(&mut crate::store::support::Place::sqlite().await).await;
             })*
         }
         mod postgres {
             $(#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
             async fn $name() {
-                super::$name(&mut crate::support::Place::postgres().await).await;
+                super::$name(&mut crate::store::support::Place::postgres().await).await;
             })*
         }
     };

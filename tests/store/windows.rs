@@ -1,6 +1,6 @@
 //! Windows, held against a recount of everything that ever happened.
 
-use crate::support::{Place, at, decide, judged, lease, on_both, plan, settle, wish};
+use super::support::{Place, at, decide, judged, lease, on_both, plan, settle, wish};
 use chrono::{DateTime, TimeDelta, Utc};
 use delivery_canary::{
     domain::{
@@ -121,7 +121,7 @@ async fn windows_agree_with_a_recount(place: &mut Place) {
         let (until, seconds) = (at(until), u64::try_from(length).expect("positive"));
         let from = until - TimeDelta::seconds(length);
         let expected = recount(within(&canaries, from, until));
-        let found = crate::support::window(&*store, seconds, until).await;
+        let found = super::support::window(&*store, seconds, until).await;
         assert_eq!(found, expected, "{seconds} s before {until}; lives: {lives:#?}");
         let controls = store.controls(std::time::Duration::from_secs(seconds), until).await.expect("reads");
         let mut found: Vec<_> =
