@@ -37,11 +37,14 @@ fn main() -> Result<()> {
     }
     ensure!(size.years > 0.0 && size.outages > 0, "--years and --outages must be above 0");
     table::head(&size);
+    let mut all_ours = Vec::new();
     for (interval, confirms) in [(1, true), (5, true), (15, true), (5, false), (15, false)] {
         table::part(interval, confirms);
         for p0 in RATES {
             let world = World { interval, confirms, p0, followed: 0.0 };
-            table::print("ours", &measure(world, &size, || Evidence::new(rules::weights(p0))));
+            let ours = measure(world, &size, || Evidence::new(rules::weights(p0)));
+            table::print("ours", &ours);
+            all_ours.push((table::canaries(interval, confirms), ours));
             table::print("the one before", &measure(world, &size, || Earlier::new(p0)));
             if !confirms || interval == 1 {
                 table::print("three in a row", &measure(world, &size, ThreeInARow::default));
@@ -49,6 +52,7 @@ fn main() -> Result<()> {
             }
         }
     }
+    table::kept(&all_ours);
     Ok(())
 }
 
@@ -77,7 +81,9 @@ fn measure<R: Rule>(world: World, size: &Size, rule: impl Fn() -> R) -> Row {
             false_pages(correlated, 3.0),
         ]
         .map(|pages| table::Rate::of(pages, size.years)),
-        pages: table::mean(ten_hours[2].iter().map(|o| f64::from(o.pages))) / 10.0,
+        pages: std::array::from_fn(|kept| {
+            table::mean(ten_hours[2].iter().map(|o| f64::from(o.pages[kept]))) / 10.0
+        }),
         found: ten_hours.map(|outages| table::Times::of(outages.iter().map(|o| o.found))),
         resolved: table::Times::of(an_hour.iter().filter(|o| o.found.is_some()).map(|o| o.resolved)),
         again: table::mean(an_hour.iter().map(|o| f64::from(u8::from(o.again)))),

@@ -1,9 +1,12 @@
-//! The commands that look at alerts from the side: `alerts backtest` and `alerts page-test`, as processes of their own, on real
+//! The commands that look at alerts from the side: `alerts backtest`, `alerts suggest` and `alerts page-test`, as processes of their own, on real
 //! stores and a real Alertmanager.
 
 mod backtest;
 mod page_test;
+mod pages;
 mod past;
+mod replay;
 mod run;
+mod suggest;
 
 use crate::store::support;

@@ -64,12 +64,15 @@ fn variants() -> Vec<(&'static str, String, Vec<&'static str>)> {
     let until = example.find("    # The ledger's own words").expect("the statuses are there");
     let not_followed = format!("{}{}", &example[..from], &example[until..]);
     let any = edit(&example, "    deadline: 60s\n", "    deadline: 60s\n    page_on: any\n");
+    let kept = "accepted_per_day: 40000\n      keep_firing: 10m";
+    let kept = edit(&example, "accepted_per_day: 40000", kept);
     let minimal = fs::read_to_string("config/minimal.yaml").expect("it is there")
         + "\nalerts:\n  service: small\n  runbooks: https://runbooks.example.com\n";
     let (over, failing) = (catalog::OVER_DEADLINE.name, catalog::CANARY_FAILING.name);
     vec![
         ("no ledger is followed", not_followed, vec![over, catalog::BLIND.name]),
         ("one location is enough", any, vec![failing]),
+        ("a page is kept", kept, vec![failing]),
         ("no ledger at all", minimal, vec![failing, catalog::BLIND.name]),
     ]
 }
@@ -85,10 +88,13 @@ pub fn write(files: &BTreeMap<String, String>) -> tempfile::TempDir {
 }
 
 pub fn run(program: &str, package: &str, arguments: &[&str], files: &[PathBuf]) -> (bool, String) {
-    let output: Output =
-        Command::new(program).args(arguments).args(files).output().unwrap_or_else(|error| {
-            panic!("{program} can't be run ({error}): install the package `{package}`")
-        });
+    // promtool keeps a database for each scenario, and leaves it where it is ended early: its room goes with the run.
+    let room = tempfile::tempdir().expect("a folder");
+    let mut command = Command::new(program);
+    command.args(arguments).args(files).env("TMPDIR", room.path());
+    let output: Output = command
+        .output()
+        .unwrap_or_else(|error| panic!("{program} can't be run ({error}): install the package `{package}`"));
     let said =
         String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr);
     (output.status.success(), said)
@@ -166,6 +172,17 @@ fn the_table_and_the_figures_in_the_guide_are_fresh() {
     } else {
         assert!(page == wanted, "{PATH} is not fresh; run the tests with UPDATE_GENERATED=1");
     }
+}
+
+#[test]
+fn the_block_in_the_guide_is_complete() {
+    let page = fs::read_to_string("docs/alerting.md").expect("the guide is there");
+    let (_, rest) = page.split_once("<!-- block -->\n```yaml\n").expect("it has a block");
+    let (block, _) = rest.split_once("```\n<!-- /block -->").expect("it has an end");
+    let minimal = fs::read_to_string("config/minimal.yaml").expect("it is there");
+    let made = generate(&(minimal + block), false);
+    assert!(made.files.contains_key(ALERTMANAGER), "{:?}", made.files.keys());
+    assert!(!made.files[RULES].contains("keep_firing_for"), "nothing is kept by default");
 }
 
 #[test]

@@ -1,5 +1,6 @@
 //! The figures, each with how far it may be off by chance.
 
+use crate::world::KEPT;
 use std::fmt;
 
 /// How much is simulated.
@@ -14,7 +15,7 @@ pub struct Row {
     pub p0: f64,
     pub false_pages: [Rate; 7],
     pub found: [Times; 3],
-    pub pages: f64,
+    pub pages: [f64; KEPT.len()],
     pub resolved: Times,
     pub again: f64,
 }
@@ -75,6 +76,18 @@ impl fmt::Display for Times {
     }
 }
 
+/// The pages of one hour of an outage of one in five, by how long a page is kept.
+pub fn kept(rows: &[(String, Row)]) {
+    println!("\n### Pages of an hour of an outage of one in five, by `keep_firing`\n");
+    let head = KEPT.map(|minutes| if minutes > 0.0 { format!("{minutes}m") } else { "none".to_owned() });
+    println!("| canaries | p0 | {} |", head.join(" | "));
+    println!("|---|---|{}", "---|".repeat(KEPT.len()));
+    for (canaries, row) in rows {
+        let pages = row.pages.map(|pages| format!("{pages:.2}"));
+        println!("| {canaries} | {} % | {} |", row.p0 * 100.0, pages.join(" | "));
+    }
+}
+
 pub fn mean(values: impl ExactSizeIterator<Item = f64>) -> f64 {
     let n = values.len() as f64;
     values.sum::<f64>() / n
@@ -94,13 +107,18 @@ pub fn head(size: &Size) {
     );
 }
 
-pub fn part(interval: i64, confirms: bool) {
+/// When canaries go out, in words.
+pub fn canaries(interval: i64, confirms: bool) -> String {
     let confirmations = match (interval, confirms) {
         (1, _) => "",
         (_, true) => ", confirmations each minute while there is evidence",
         (_, false) => ", no confirmations",
     };
-    println!("\n### A canary every {interval} min{confirmations}\n");
+    format!("every {interval} min{confirmations}")
+}
+
+pub fn part(interval: i64, confirms: bool) {
+    println!("\n### A canary {}\n", canaries(interval, confirms));
     println!(
         "| rule | p0 | noise | 1 min | 2 min | 3 min | 4 min | correlated | and 3 min | total | half | one in five | resolved | again | an hour |"
     );
@@ -115,6 +133,6 @@ pub fn print(rule: &str, row: &Row) {
         row.p0 * 100.0,
         row.resolved,
         row.again * 100.0,
-        row.pages
+        row.pages[0]
     );
 }

@@ -13,6 +13,9 @@ const SETTLES: f64 = 1.0;
 const BEFORE: f64 = 180.0;
 const AFTER: f64 = 180.0;
 
+/// How long a page is kept after the evidence fell below the bound, in minutes.
+pub const KEPT: [f64; 5] = [0.0, 5.0, 10.0, 15.0, 30.0];
+
 /// When canaries go out, and what happens to them while nothing is wrong.
 #[derive(Clone, Copy)]
 pub struct World {
@@ -99,8 +102,13 @@ impl World {
     pub fn outage(&self, rule: impl Rule, random: &mut Random, share: f64, lasts: f64) -> Outcome {
         let cadence = self.cadence();
         let begin = BEFORE + random.share() * self.interval as f64;
-        let mut seen =
-            Seen { begin, recovery: begin + lasts, was_firing: false, outcome: Outcome::default() };
+        let mut seen = Seen {
+            begin,
+            recovery: begin + lasts,
+            was_firing: false,
+            fired: f64::NEG_INFINITY,
+            outcome: Outcome::default(),
+        };
         let end = seen.recovery + AFTER;
         let mut run = Run::new(&cadence, rule, 0);
         loop {
@@ -135,6 +143,8 @@ struct Seen {
     begin: f64,
     recovery: f64,
     was_firing: bool,
+    /// When it was last firing.
+    fired: f64,
     outcome: Outcome,
 }
 
@@ -154,10 +164,16 @@ impl Seen {
                 outcome.resolved.get_or_insert(at + SETTLES - self.recovery);
             }
         } else if at >= self.begin {
-            outcome.pages += u32::from(begins);
+            let ended = self.fired;
+            for (pages, kept) in outcome.pages.iter_mut().zip(KEPT) {
+                *pages += u32::from(begins && at - ended > kept);
+            }
             if is_firing {
                 outcome.found.get_or_insert(at + SETTLES - self.begin);
             }
+        }
+        if is_firing || self.was_firing {
+            self.fired = at;
         }
         self.was_firing = is_firing;
     }
@@ -168,8 +184,8 @@ impl Seen {
 pub struct Outcome {
     /// From its beginning to the page.
     pub found: Option<f64>,
-    /// How often it began to page in it.
-    pub pages: u32,
+    /// How often it began to page in it, by how long a page is kept.
+    pub pages: [u32; KEPT.len()],
     /// From the recovery to the end of the page.
     pub resolved: Option<f64>,
     /// Whether it paged again, after the recovery.

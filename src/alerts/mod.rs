@@ -15,6 +15,7 @@ pub mod rules;
 pub mod runbook;
 pub mod scenarios;
 pub mod simulate;
+pub mod suggest;
 pub mod yaml;
 
 use crate::config::{Config, ConfigHash, Route, scalar::Span};

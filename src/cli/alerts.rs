@@ -4,6 +4,7 @@ mod backtest;
 mod explain;
 mod history;
 mod page_test;
+mod suggest;
 
 use super::{ConfigFile, Outcome, wiring};
 use crate::cli::out::say;
@@ -36,6 +37,8 @@ enum What {
     Explain(explain::ExplainArgs),
     /// Tell which pages would have come by other settings, from the canaries in the store
     Backtest(backtest::BacktestArgs),
+    /// Propose deadlines, p0, sustain and bounds from what was measured, each with its reason
+    Suggest(suggest::SuggestArgs),
     /// Send one page along the real way, that says that it is a test
     PageTest(page_test::PageTestArgs),
 }
@@ -83,6 +86,7 @@ pub async fn run(command: AlertsCommand) -> Result<Outcome> {
         What::Lint(args) => check(&args),
         What::Explain(args) => explain::run(&args),
         What::Backtest(args) => backtest::run(args).await,
+        What::Suggest(args) => suggest::run(args).await,
         What::PageTest(args) => page_test::run(args).await,
     }
 }

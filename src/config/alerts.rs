@@ -31,6 +31,9 @@ pub struct Alerts {
     /// How long an outcome may be unknown before it is a ticket.
     #[serde(default = "one_hour")]
     pub reconcile_after: Span,
+    /// How many pages a year may come for nothing, on all routes together: `alerts suggest` proposes bounds that keep to it.
+    #[serde(default = "one")]
+    pub false_pages_a_year: f64,
     /// The locations whose metrics the rules will see. Empty: all of the configuration's.
     #[serde(default)]
     pub locations: Vec<String>,
@@ -111,6 +114,9 @@ pub struct RouteAlerts {
     pub forgotten_after: Option<Span>,
     /// What it is that canaries come late for long.
     pub slow: SlowSeverity,
+    /// How long an alert on what canaries show goes on after its evidence fell below the bound. For an outage of some of them, that would come and go. What
+    /// is over is told so much later. Nothing when absent, 1h at the most.
+    pub keep_firing: Option<Span>,
     /// How many notifications are accepted a day, by measurement. With it ratios are left out that could never judge so few.
     pub accepted_per_day: Option<f64>,
 }
@@ -126,6 +132,9 @@ pub enum SlowSeverity {
     Page,
 }
 
+fn one() -> f64 {
+    1.0
+}
 fn thirty_days() -> Span {
     Span::seconds(30 * 86_400)
 }

@@ -240,7 +240,8 @@ impl Route {
 
     /// The error budget: the share of notifications that may be bad.
     pub fn budget(&self) -> f64 {
-        (100.0 - self.objective_percent) / 100.0
+        // 100 - 99.9 is 0.0999... in binary: what was written in decimals is so again.
+        ((100.0 - self.objective_percent) * 1e10).round() / 1e12
     }
 
     /// The healthy failure rate: as configured, or half of the error budget. A share of 1.

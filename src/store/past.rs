@@ -1,4 +1,4 @@
-//! The past of a route, to be looked at again: who judged what when. A page at a time, whatever its length.
+//! The past of a route, to be looked at again: who judged what when, and how long it took to arrive. A page at a time, whatever its length.
 
 use super::{
     StoreError,
@@ -13,7 +13,7 @@ use crate::domain::{
     route::{CanaryId, Location, RouteName},
 };
 use async_trait::async_trait;
-use chrono::{DateTime, Utc};
+use chrono::{DateTime, TimeDelta, Utc};
 use sqlx::AnyConnection;
 use std::collections::HashMap;
 
@@ -34,6 +34,8 @@ pub struct Past {
     pub kind: CanaryKind,
     /// Its judgements, by time: the first is the settlement, the others are corrections.
     pub judgements: Vec<Judgement>,
+    /// How long after its deadline began to run it arrived whole, if it did. Nothing too where it was erased.
+    pub arrived_after: Option<TimeDelta>,
 }
 
 /// What is left of the past of routes.
@@ -79,7 +81,7 @@ async fn past(
     let ids = rows.iter().map(|row| text(row, 0)).collect::<Result<Vec<_>, _>>()?;
     let mut events: HashMap<String, Vec<Event>> = HashMap::new();
     let head = "SELECT canary_id, body FROM event WHERE canary_id IN";
-    let tail = "AND kind IN ('settled', 'corrected')";
+    let tail = "AND kind IN ('submitted', 'received', 'settled', 'corrected')";
     for row in fetch_in(conn, head, tail, &[], &ids).await? {
         events.entry(text(&row, 0)?).or_default().push(event(&text(&row, 1)?)?);
     }
@@ -88,6 +90,7 @@ async fn past(
 }
 
 fn of(canary: Canary) -> Past {
+    let arrived_after = canary.sink.intact_at().map(|at| at - canary.due_from());
     let Canary { plan, judgements, .. } = canary;
     Past {
         location: plan.location,
@@ -95,5 +98,6 @@ fn of(canary: Canary) -> Past {
         canary_id: plan.canary_id,
         kind: plan.kind,
         judgements: judgements.into_iter().collect(),
+        arrived_after,
     }
 }

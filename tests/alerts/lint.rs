@@ -93,6 +93,15 @@ fn what_must_not_be_in_the_alertmanagers_configuration_is_found() {
         let findings = found(ALERTMANAGER, &edit(text, from, to));
         assert!(findings.iter().any(|finding| finding.contains(wanted)), "{wanted}: {findings:?}");
     }
+    // A part that is to be merged names receivers that it doesn't have: they are never passed over, and it is said what to do.
+    let part = edit(
+        &example(),
+        "      name: payments-pager\n      url: https://pager.example.com/hooks/payments\n",
+        "      name: payments-pager\n",
+    );
+    let findings = found(ALERTMANAGER, &generate(&part, false).files[ALERTMANAGER]);
+    let [finding] = &findings[..] else { panic!("one finding, not {findings:?}") };
+    assert!(finding.contains("no receiver `payments-pager`") && finding.contains("merge first"), "{finding}");
     let nobody = "route:\n  receiver: none\nreceivers:\n  - name: none\n";
     assert!(found("am.yaml", nobody)[0].contains("tells nobody"));
     assert!(found("am.yaml", "a: b\n")[0].contains("neither a rule file nor"));

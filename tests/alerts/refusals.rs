@@ -62,6 +62,16 @@ fn a_quiet_route_gets_no_ratio() {
 }
 
 #[test]
+fn a_page_is_kept_only_where_that_is_asked_for() {
+    let kept = |text: &str| generate(text, false).files[RULES].matches("keep_firing_for: \"10m\"").count();
+    assert_eq!(kept(&example()), 0, "what is over is over");
+    let text =
+        edit(&example(), "      forgotten_after: 15m", "      forgotten_after: 15m\n      keep_firing: 10m");
+    // Both alerts on what its canaries show, and no other.
+    assert_eq!(kept(&text), 2);
+}
+
+#[test]
 fn factors_scale_with_the_period() {
     let made = generate(
         &edit(&example(), "  service: notifications\n", "  service: notifications\n  slo_period: 15d\n"),
@@ -107,6 +117,12 @@ fn what_is_wrong_with_the_block_is_said_with_its_place() {
         ),
         ("      patience: 15m", "      patience: 1m", "1m is out of range here"),
         ("      forgotten_after: 15m", "      forgotten_after: 1s", "1s is out of range here"),
+        ("      forgotten_after: 15m", "      keep_firing: 2h", "2h is out of range here"),
+        (
+            "  service: notifications",
+            "  service: notifications\n  false_pages_a_year: 0",
+            "0 false pages a year",
+        ),
         (
             "  service: notifications",
             "  service: notifications\n  slo_period: 400d",

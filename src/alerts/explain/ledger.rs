@@ -5,7 +5,7 @@
 //! as the product: they help each other, so that the rule is a little sooner than said, never later.
 
 use super::{
-    Given, Row, plain,
+    Given, Row,
     poisson::{at_least, exactly, share_above},
     times::{ByShare, Rate, Time, Times, Waits},
 };
@@ -13,6 +13,7 @@ use crate::{
     alerts::{
         catalog::{self, Entry},
         eligibility::{DAY, DAYS, FAST, Pair, SLOW},
+        number::full,
     },
     catalog::{bounds::ATTEMPT_WINDOW, labels::Window},
     config::scalar::Span,
@@ -133,7 +134,7 @@ fn burn(given: &Given<'_>, entry: &'static Entry, pair: Pair) -> Row {
     row.window = Some(pair.long.word());
     row.bound = format!(
         "bad share above {} over {} and {}; {} accepted in {}",
-        plain(bound),
+        full(bound),
         pair.long.word(),
         pair.short.word(),
         pair.least_accepted(period, budget),
@@ -167,7 +168,7 @@ fn over_deadline(given: &Given<'_>) -> Option<Row> {
     let budget = if given.route.is_followed() { given.route.budget() } else { 0.0 };
     row.bound = format!("more than {few} pending past the deadline");
     if budget > 0.0 {
-        row.bound += &format!(", and than {} of a day's accepted", plain(budget));
+        row.bound += &format!(", and than {} of a day's accepted", full(budget));
     }
     row.bound += &format!("; or one {old} deadlines old, nothing delivered, and canaries fail");
     let Some(flow) = Flow::of(given) else { return Some(row.without_figures(NO_VOLUME)) };

@@ -18,10 +18,9 @@ pub use text::text;
 use super::{
     AlertsError,
     alertmanager::GROUP_WAIT,
-    catalog::{Entry, Severity},
+    catalog::{self, Audience, Entry, Severity},
     eligibility::class_of,
     judge,
-    number::full,
     plan::{Plan, RoutePlan},
     rules::{self, AlertRule, Rule},
 };
@@ -52,6 +51,8 @@ pub struct Explained {
     pub assumed: Assumed,
     /// The routes.
     pub routes: Vec<RouteFigures>,
+    /// Alerts for the service that have no figures: they ask other questions than how notifications fare in an outage.
+    pub not_weighed: Vec<&'static str>,
 }
 
 /// What is the same for all figures.
@@ -218,11 +219,6 @@ impl Given<'_> {
     }
 }
 
-/// A number for people: to nine digits, so that half of a budget of 0.1 % is no row of nines.
-fn plain(value: f64) -> String {
-    full(format!("{value:.8e}").parse().unwrap_or(value))
-}
-
 /// A time as rules write it, in seconds.
 fn seconds(span: &str) -> f64 {
     // Ours are all spans; a test reads each of them.
@@ -269,7 +265,26 @@ pub fn explain(
         group_wait_seconds: seconds(GROUP_WAIT),
         alike,
     };
-    Ok(Explained { assumed, routes })
+    let is_weighed =
+        |name: &str| routes.iter().any(|route| route.alerts.iter().any(|row| row.alert == name));
+    let not_weighed = catalog::ALL
+        .iter()
+        .filter(|entry| entry.audience == Audience::Service && !is_weighed(entry.name))
+        .map(|entry| entry.name)
+        .collect();
+    Ok(Explained { assumed, routes, not_weighed })
+}
+
+/// What the figures of a route's canaries depend on; nothing where there is no such route.
+///
+/// # Errors
+/// When no rules can be made from the configuration.
+pub fn setting(config: &Config, hash: ConfigHash, route: &RouteName) -> Result<Option<Setting>, AlertsError> {
+    let alerts = config.alerts.as_ref().ok_or(AlertsError::NoBlock)?;
+    let plan = Plan::new(config, alerts, hash, false);
+    let (rules, _) = rules::rules(&plan);
+    let here = plan.routes.iter().find(|one| one.name == *route);
+    here.map(|route| canary::setting(&plan, route, &rules)).transpose()
 }
 
 fn of_route(given: &Given<'_>, setting: &Setting) -> RouteFigures {
@@ -309,6 +324,5 @@ mod tests {
         assert_eq!(seconds(INTERVAL) * 1_000.0, TICK as f64);
         assert!(seconds(GROUP_WAIT) > seconds(INTERVAL));
         assert_eq!(seconds("10m"), 600.0);
-        assert_eq!([plain((100.0 - 99.9) / 100.0), plain(14.4 * 0.005)], ["0.001", "0.072"]);
     }
 }

@@ -158,6 +158,11 @@ fn foot(out: &mut String, explained: &Explained) {
         assumed.size.seed,
     );
     paragraph(out, (0, 0), &text);
+    let others = format!(
+        "Not weighed, since no outage of a route tells how soon they come: {}.",
+        explained.not_weighed.join(", ")
+    );
+    paragraph(out, (0, 0), &others);
     if assumed.alike > 0 {
         let text = format!(
             "Of {} routes the canaries are alike in everything that matters to those of another: they were computed once.",

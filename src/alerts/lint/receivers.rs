@@ -21,6 +21,10 @@ const KINDS: [&str; 13] = [
     "sns_configs",
 ];
 
+/// What to do about a receiver that isn't in the file.
+const WHERE_IT_IS: &str =
+    "write it under `receivers`; if this file is a part, such as that of `alerts generate`, merge first, and give the whole";
+
 pub(super) fn check(root: &Node, target_hosts: &BTreeSet<String>, findings: &mut Findings<'_>) {
     let Some(tree) = get(root, "route") else { return };
     let receivers = get(root, "receivers");
@@ -38,11 +42,7 @@ pub(super) fn check(root: &Node, target_hosts: &BTreeSet<String>, findings: &mut
                 "whatever no route foresees must become a ticket",
             ),
             None if receivers.is_some() => {
-                findings.add(
-                    tree.mark,
-                    format!("there is no receiver `{name}`"),
-                    "write it under `receivers`",
-                );
+                findings.add(tree.mark, format!("there is no receiver `{name}`"), WHERE_IT_IS);
             }
             _ => {}
         },
@@ -98,7 +98,7 @@ fn branch(
         && is_whole
         && !known.contains_key(name)
     {
-        findings.add(receiver.mark, format!("there is no receiver `{name}`"), "write it under `receivers`");
+        findings.add(receiver.mark, format!("there is no receiver `{name}`"), WHERE_IT_IS);
     }
     for route in get(node, "routes").into_iter().flat_map(items) {
         branch(route, known, is_whole, tickets_alone, findings);

@@ -62,6 +62,7 @@ pub(super) fn rules(
             severity: entry.severity,
             expr,
             hold: "1m",
+            keep_firing: None,
             labels: vec![("route", route.name.to_string()), ("channel", route.route.channel.word().into())],
             summary: format!("{}: the error budget burns too fast", route.name),
             details: format!(

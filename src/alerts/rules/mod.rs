@@ -20,6 +20,7 @@ use super::{
     plan::{LeftOut, Plan},
     yaml::Yaml,
 };
+use crate::config::scalar::Span;
 
 /// The `route` of an alert that is of no one route.
 pub const ALL_ROUTES: &str = "all";
@@ -54,6 +55,8 @@ pub struct AlertRule {
     pub expr: String,
     /// How long it must hold.
     pub hold: &'static str,
+    /// How long it goes on when that doesn't hold any more.
+    pub keep_firing: Option<Span>,
     /// Labels beyond those that every rule has.
     pub labels: Vec<(&'static str, String)>,
     /// One line: what happened where.
@@ -164,6 +167,9 @@ impl AlertRule {
         if self.hold != "0m" {
             map.push(("for", Yaml::text(self.hold)));
         }
+        if let Some(keep) = self.keep_firing.filter(|keep| !keep.get().is_zero()) {
+            map.push(("keep_firing_for", Yaml::text(keep.to_string())));
+        }
         map.push(("labels", Yaml::map(labels)));
         map.push(("annotations", Yaml::map(annotations)));
         Yaml::map(map)
@@ -185,6 +191,7 @@ fn of_routes(
         severity: entry.severity,
         expr,
         hold,
+        keep_firing: None,
         labels: Vec::new(),
         summary: format!("{{{{ $labels.route }}}}: {summary}"),
         details: String::new(),
@@ -205,6 +212,7 @@ fn of_monitor(
         severity: entry.severity,
         expr,
         hold,
+        keep_firing: None,
         labels: Vec::new(),
         summary: summary.to_owned(),
         details: String::new(),

@@ -84,6 +84,8 @@ struct About<'a> {
     fired: Vec<Fired>,
     pace: Pace,
     hold: u32,
+    /// For how many steps it is kept firing.
+    keep: u32,
     /// Whether there is one already in which scrapes fail.
     has_gap: bool,
     out: &'a mut Vec<Scenario>,
@@ -93,11 +95,14 @@ impl About<'_> {
     /// It fires while these changes last, and neither before nor after them; and not if they last for less than it must hold.
     fn fires(&mut self, name: &str, changes: &[Change]) {
         let pace = self.pace;
-        let checks = vec![
+        let mut checks = vec![
             (pace.before.saturating_sub(1), Vec::new()),
             (pace.late(), self.fired.clone()),
             (pace.total() - 1, Vec::new()),
         ];
+        if self.keep > 0 {
+            checks.insert(2, (pace.before + pace.during + self.keep - 1, self.fired.clone()));
+        }
         self.add(name, changes, checks);
         if !self.has_gap {
             self.through_gap(name, changes);
@@ -199,12 +204,14 @@ fn about<'a>(
     let of_rule = rule.labels.iter().find(|(key, _)| *key == "route").map(|(_, route)| route.clone());
     let of_expr = rule.expr.contains("\"route\"").then(|| route.name.to_string());
     fired.extend(of_rule.or(of_expr).map(|route| ("route", route)));
+    let keep = rule.keep_firing.map_or(0, |keep| u32::try_from(keep.get().as_secs()).unwrap_or(0));
     Some(About {
         alert,
         route: route.name.to_string(),
         fired: vec![fired],
-        pace: Pace::MINUTES,
+        pace: Pace { after: Pace::MINUTES.after + keep.div_ceil(Pace::MINUTES.step), ..Pace::MINUTES },
         hold: hold(rule),
+        keep: keep / Pace::MINUTES.step,
         has_gap: false,
         out,
     })
@@ -225,6 +232,11 @@ impl Scenario {
     /// Seconds a step.
     pub const fn step(&self) -> u32 {
         self.pace.step
+    }
+
+    /// How many seconds of samples it has.
+    pub const fn seconds(&self) -> u32 {
+        self.pace.step * self.pace.total()
     }
 
     /// The route that it is about.

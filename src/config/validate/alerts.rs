@@ -43,12 +43,20 @@ pub(super) fn check(alerts: &Alerts, draft: &Draft, at: &At, report: &mut Report
     let day = Duration::from_secs(86_400);
     between(alerts.slo_period, day * 7, day * 92, &at.key("slo_period"), report);
     between(alerts.reconcile_after, Duration::from_secs(60), day * 30, &at.key("reconcile_after"), report);
+    let false_pages = alerts.false_pages_a_year;
+    if !(false_pages > 0.0 && false_pages <= 1_000.0) {
+        let message = format!("{false_pages} false pages a year");
+        report.fault(&at.key("false_pages_a_year"), message, "write a number above 0, such as 1; none at all is promised by nobody");
+    }
     locations(alerts, draft, &at.key("locations"), report);
     for (name, route) in &alerts.routes {
         let at = at.keys(&["routes", name]);
         refer_route(name, draft, &at.name(), report);
         if let Some(after) = route.forgotten_after {
             between(after, Duration::from_secs(60), day * 30, &at.key("forgotten_after"), report);
+        }
+        if let Some(keep) = route.keep_firing {
+            between(keep, Duration::ZERO, Duration::from_secs(3_600), &at.key("keep_firing"), report);
         }
         if let Some(accepted) = route.accepted_per_day
             && !(accepted >= 0.0 && accepted.is_finite())

@@ -1,5 +1,6 @@
 //! The followers of the ledgers: one replica follows each ledger, the others stand by.
 
+mod accepted;
 mod audit;
 mod behind;
 mod beyond;
@@ -11,6 +12,7 @@ mod report;
 mod residue;
 mod stream;
 
+pub use accepted::{AcceptedError, accepted_by_day};
 pub use audit::{Audit, AuditError, Audited, Recent};
 pub use books::{Asked, Books, BooksError, Interval, RouteBooks, RouteUnits, reconcile};
 pub use pass::{Following, LedgerToFollow, PassError, Passed};
