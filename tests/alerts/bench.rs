@@ -9,8 +9,17 @@ use delivery_canary::alerts::{
 };
 use std::{
     collections::{BTreeMap, BTreeSet},
+    fs::File,
     path::PathBuf,
 };
+
+/// Samples of more than three hours are cut into blocks, and each block that is written takes half a gigabyte while it is. So all tests of this
+/// machine take turns: one such run at a time.
+fn turn() -> File {
+    let lock = File::create(std::env::temp_dir().join("delivery-canary-test-promtool.lock")).expect("a lock");
+    lock.lock().expect("it is our turn one day");
+    lock
+}
 
 /// The rules and scenarios of one configuration.
 pub struct Bench<'a> {
@@ -59,6 +68,8 @@ impl<'a> Bench<'a> {
         files.insert(RULES.to_owned(), rules::groups(self.plan, &needed).document(&[]));
         let folder = super::write(&files);
         let tests: Vec<PathBuf> = tests.iter().map(|name| folder.path().join(name)).collect();
+        let is_long = scenarios.iter().any(|scenario| scenario.seconds() > 3 * 3_600);
+        let _turn = is_long.then(turn);
         super::run("promtool", "prometheus", &["test", "rules"], &tests)
     }
 }

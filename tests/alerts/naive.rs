@@ -9,6 +9,7 @@ use delivery_canary::{
         schedule::Schedule,
     },
 };
+use std::collections::BTreeSet;
 
 /// Other random numbers than the product's: a 64-bit xorshift.
 pub struct Random(pub u64);
@@ -93,30 +94,31 @@ impl Canaries {
         let (scraped, judged) = (random.below(30), random.below(30));
         let mut sent: Vec<Vec<Sent>> = vec![Vec::new(); self.places];
         let mut streams = vec![Stream::default(); self.places];
+        // The seconds at which something becomes known of a place.
+        let mut news = vec![BTreeSet::new(); self.places];
         let mut parent = None;
         let mut next = self.next(begin - 1);
         let mut seen = false;
         let mut held: Option<i64> = None;
         for now in begin.. {
-            for (place, stream) in sent.iter().zip(&mut streams) {
-                // No more are under way at once.
-                if place.iter().rev().take(40).any(|(.., known)| *known == now) {
+            for ((place, stream), news) in sent.iter().zip(&mut streams).zip(&mut news) {
+                if news.remove(&now) {
                     *stream = self.fold(place, now);
                 }
             }
             if now == next {
-                for place in &mut sent {
-                    self.send(place, now, now, random.happens(share));
+                for (place, news) in sent.iter_mut().zip(&mut news) {
+                    news.insert(self.send(place, now, now, random.happens(share)));
                 }
                 (parent, next) = (Some(now), self.next(now));
             } else if let Some(parent) = parent {
                 let n = (now - parent) / self.every;
                 let instant = parent + n * self.every;
                 let is_due = n >= 1 && n <= self.max && instant < next && now - instant <= self.tolerance;
-                for (place, stream) in sent.iter_mut().zip(&streams) {
+                for ((place, stream), news) in sent.iter_mut().zip(&streams).zip(&mut news) {
                     let is_new = place.last().is_none_or(|(slot, ..)| *slot < instant);
                     if is_due && is_new && stream.value > 0.0 {
-                        self.send(place, instant, now, random.happens(share));
+                        news.insert(self.send(place, instant, now, random.happens(share)));
                     }
                 }
             }
@@ -134,9 +136,11 @@ impl Canaries {
         unreachable!("time goes on")
     }
 
-    fn send(&self, place: &mut Vec<Sent>, slot: i64, now: i64, failed: bool) {
-        let failed_or_not = if failed { self.known_after } else { 1 };
-        place.push((slot, failed, now + failed_or_not));
+    /// Gives when it will be known.
+    fn send(&self, place: &mut Vec<Sent>, slot: i64, now: i64, failed: bool) -> i64 {
+        let known = now + if failed { self.known_after } else { 1 };
+        place.push((slot, failed, known));
+        known
     }
 }
 

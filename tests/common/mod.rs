@@ -8,5 +8,6 @@ pub mod page_bench;
 pub mod postgres;
 pub mod process;
 pub mod prometheus;
+pub mod queries;
 pub mod scrape;
 pub mod world;

@@ -2,6 +2,7 @@
 
 pub use super::process;
 
+use super::queries::{ATTEMPTS, LOOKUP, NOTIFICATIONS, PENDING};
 use delivery_canary::simulator::{LedgerOptions, ReaderAddress, Simulator, SimulatorOptions};
 use std::{
     fs::{self, File},
@@ -211,8 +212,7 @@ ledgers:
     statement_timeout: 1s
     lookup:
       sql: |
-        select n.notification_id, n.idempotency_key, n.route, n.accepted_at, n.not_before, a.attempt_id, a.outcome, a.started_at, a.policy_version
-        from notifications n left join delivery_attempts a on a.notification_id = n.notification_id
+        {LOOKUP}
         where n.notification_id {by_ids} or n.idempotency_key {by_keys} limit :limit
       columns:
         notification_id: notification_id
@@ -226,10 +226,7 @@ ledgers:
         policy_version: policy_version
     pending:
       sql: |
-        select n.route, n.accepted_at, n.not_before,
-               (select a.outcome from delivery_attempts a where a.notification_id = n.notification_id
-                order by a.attempt_number desc limit 1) as outcome
-        from notifications n where n.settled_at is null limit :limit
+        {PENDING} limit :limit
       columns: {{ route: route, accepted_at: {accepted_at}, not_before: {not_before}, status: outcome }}
       routes: {{ {mapped} }}
 {followed}{ledger_lines}    statuses: {{ delivered: delivered, retryable: retryable, permanent_rejection: rejected_service, suppressed: suppressed, unknown: unknown }}
@@ -264,21 +261,13 @@ routes:
         format!(
             r#"    notifications:
       sql: |
-        select n.notification_id, n.route, n.accepted_at, n.not_before, n.is_canary
-        from notifications n
-        where (n.accepted_at, n.notification_id) > (:after_ts, :after_id)
-        order by n.accepted_at, n.notification_id
-        limit :limit
+        {NOTIFICATIONS}
       columns: {{ notification_id: notification_id, route: route, accepted_at: {accepted_at}, not_before: {not_before}, canary: is_canary }}
       cursor: {{ at: {accepted_at}, id: notification_id }}
       routes: {{ {mapped} }}
     attempts:
       sql: |
-        select a.attempt_id, a.notification_id, a.outcome, a.started_at, a.ended_at
-        from delivery_attempts a
-        where (a.ended_at, a.attempt_id) > (:after_ts, :after_id)
-        order by a.ended_at, a.attempt_id
-        limit :limit
+        {ATTEMPTS}
       columns: {{ attempt_id: attempt_id, notification_id: notification_id, status: outcome, at: {started_at} }}
       cursor: {{ at: {ended_at}, id: attempt_id }}
     partition:

@@ -7,6 +7,7 @@ use super::{
     servers::Servers,
     world::{Place, RECIPIENT, free_address, process::PROGRAM},
 };
+use crate::common::queries;
 use chrono::{DateTime, SecondsFormat, Utc};
 use delivery_canary::{
     alerts::{ALERTMANAGER, RULES, plan::Plan},
@@ -56,8 +57,7 @@ ledgers:
     statement_timeout: ~20s~
     lookup:
       sql: |
-        select n.notification_id, n.idempotency_key, n.route, n.accepted_at, n.not_before, a.attempt_id, a.outcome, a.started_at, a.policy_version
-        from notifications n left join delivery_attempts a on a.notification_id = n.notification_id
+        LOOKUP_SQL
         where n.notification_id in (select value from json_each(:ids)) or n.idempotency_key in (select value from json_each(:keys)) limit :limit
       columns:
         notification_id: notification_id
@@ -71,29 +71,18 @@ ledgers:
         policy_version: policy_version
     pending:
       sql: |
-        select n.route, n.accepted_at, n.not_before,
-               (select a.outcome from delivery_attempts a where a.notification_id = n.notification_id
-                order by a.attempt_number desc limit 1) as outcome
-        from notifications n where n.settled_at is null and not n.is_canary limit :limit
+        PENDING_SQL and not n.is_canary limit :limit
       columns: { route: route, accepted_at: { name: accepted_at, time: iso }, not_before: { name: not_before, time: iso }, status: outcome }
       routes: { WORDS }
     notifications:
       sql: |
-        select n.notification_id, n.route, n.accepted_at, n.not_before, n.is_canary
-        from notifications n
-        where (n.accepted_at, n.notification_id) > (:after_ts, :after_id)
-        order by n.accepted_at, n.notification_id
-        limit :limit
+        NOTIFICATIONS_SQL
       columns: { notification_id: notification_id, route: route, accepted_at: { name: accepted_at, time: iso }, not_before: { name: not_before, time: iso }, canary: is_canary }
       cursor: { at: { name: accepted_at, time: iso }, id: notification_id }
       routes: { WORDS }
     attempts:
       sql: |
-        select a.attempt_id, a.notification_id, a.outcome, a.started_at, a.ended_at
-        from delivery_attempts a
-        where (a.ended_at, a.attempt_id) > (:after_ts, :after_id)
-        order by a.ended_at, a.attempt_id
-        limit :limit
+        ATTEMPTS_SQL
       columns: { attempt_id: attempt_id, notification_id: notification_id, status: outcome, at: { name: started_at, time: iso } }
       cursor: { at: { name: ended_at, time: iso }, id: attempt_id }
     statuses: { delivered: delivered, retryable: retryable, permanent_rejection: rejected_service, suppressed: suppressed, unknown: unknown }
@@ -181,6 +170,10 @@ impl Installation {
             )
         });
         let whole = TEXT
+            .replace("NOTIFICATIONS_SQL", queries::NOTIFICATIONS)
+            .replace("LOOKUP_SQL", queries::LOOKUP)
+            .replace("PENDING_SQL", queries::PENDING)
+            .replace("ATTEMPTS_SQL", queries::ATTEMPTS)
             .replace("STORE", shape.store)
             .replace("LEDGER", &self.folder.path().join("ledger.db").display().to_string())
             .replace("SERVICE", &self.simulator.addresses().acceptance.to_string())
