@@ -97,7 +97,7 @@ impl Board {
             let query = format!("label_values({}, {})", choice.of, choice.label);
             json!({
                 "name": choice.label, "label": choice.label, "type": "query", "datasource": datasource(),
-                "definition": query, "query": {"query": query, "refId": "choice"}, "regex": "", "hide": 0, "refresh": 2, "sort": 1,
+                "query": {"query": query, "refId": "choice"}, "regex": "", "hide": 0, "refresh": 2, "sort": 1,
                 "includeAll": choice.many, "multi": choice.many, "skipUrlSync": false, "options": [],
                 "current": if choice.many { json!({"text": ["All"], "value": ["$__all"]}) } else { json!({}) },
             })

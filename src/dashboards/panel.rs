@@ -226,7 +226,7 @@ impl Panel {
             defaults["min"] = json!(0);
         }
         if self.kind == Kind::StateTimeline {
-            defaults["custom"] = json!({"fillOpacity": 80, "lineWidth": 0, "spanNulls": false});
+            defaults["custom"] = json!({"fillOpacity": 80, "lineWidth": 0});
         }
         defaults
     }

@@ -8,9 +8,9 @@ use super::{
 use chrono::{DateTime, TimeDelta, Utc};
 use delivery_canary::{
     alerts::{
+        Format,
         backtest::Settings,
         catalog::Severity,
-        Format,
         explain::times::Rate,
         generate,
         simulate::Random,
@@ -101,7 +101,8 @@ fn an_incident_is_left_out_whole_and_a_blip_is_not() {
 #[test]
 fn confirmations_say_how_long_a_blip_was_and_not_how_often_one_comes() {
     let confirming = |second: i64, failed| Sent { slot: at(second), is_scheduled: false, ..sent(0, failed) };
-    let canaries = [sent(0, false), sent(15, true), confirming(960, true), confirming(1_020, false), sent(30, false)];
+    let canaries =
+        [sent(0, false), sent(15, true), confirming(960, true), confirming(1_020, false), sent(30, false)];
     let seen = seen(canaries);
     assert_eq!((seen.canaries, seen.failures, seen.runs), (3, 1, vec![TimeDelta::minutes(1)]));
 }
@@ -130,7 +131,12 @@ fn plain() -> Value {
     json!({ "p0": null, "p1": 0.3, "bound": 5.0, "sustain": "5m" })
 }
 
-fn advice(route: &Route, seen: &Seen, accepted: Option<&Accepted>, noise: &dyn Fn(Weights) -> Rate) -> Vec<Advice> {
+fn advice(
+    route: &Route,
+    seen: &Seen,
+    accepted: Option<&Accepted>,
+    noise: &dyn Fn(Weights) -> Rate,
+) -> Vec<Advice> {
     advise(&Given { route, seen, accepted, accepted_per_day: None, false_pages: 0.5, noise })
 }
 
@@ -148,7 +154,10 @@ fn nothing_is_proposed_that_the_data_can_not_carry() {
     let all = advice(&route, &seen((0..214).map(|minute| sent(minute, false))), None, &quiet);
     for (key, said) in [
         ("p0", "only 214 canaries, and none failed: p0 below 1.4 % can't be told; keep 0.05 %"),
-        ("deadline", "only 214 arrivals outside of incidents, and 2995 are needed to tell within which time 99.9 % arrive: keep 1m"),
+        (
+            "deadline",
+            "only 214 arrivals outside of incidents, and 2995 are needed to tell within which time 99.9 % arrive: keep 1m",
+        ),
         ("sustain", "nothing failed outside of incidents"),
         ("bound", "0.01 false pages a year at 5 with p0 0.05 %, by simulation, and 0.5 may be: keep 5"),
     ] {
@@ -169,11 +178,20 @@ fn what_the_data_carries_is_proposed_with_its_numbers() {
     let all = advice(&route, &seen_all, None, &quiet);
     let p0 = of(&all, "p0");
     assert_eq!((p0.current.as_deref(), p0.proposed.as_deref()), (Some("0.0005"), Some("0.012")));
-    assert!(p0.why.contains("200 of 20000 scheduled canaries") && p0.why.contains("more than the objective leaves, 0.1 %"), "{}", p0.why);
+    assert!(
+        p0.why.contains("200 of 20000 scheduled canaries")
+            && p0.why.contains("more than the objective leaves, 0.1 %"),
+        "{}",
+        p0.why
+    );
     assert!(p0.why.contains("each 95 % sure"), "{}", p0.why);
     let deadline = of(&all, "deadline");
     assert_eq!(deadline.proposed.as_deref(), Some("2s"), "{}", deadline.why);
-    assert!(deadline.why.contains(", rounded up; 200 more did not arrive: with them no deadline holds 99.9 %"), "{}", deadline.why);
+    assert!(
+        deadline.why.contains(", rounded up; 200 more did not arrive: with them no deadline holds 99.9 %"),
+        "{}",
+        deadline.why
+    );
     // Few failures of many canaries prove that a rate is too high, too.
     let careful = a_route(json!({ "p0": 0.01, "p1": 0.3, "bound": 5.0, "sustain": "5m" }));
     let few = advice(&careful, &seen((0..2_000).map(|minute| sent(minute, minute == 50))), None, &quiet);
@@ -181,7 +199,11 @@ fn what_the_data_carries_is_proposed_with_its_numbers() {
     // A rate above p1 is nobody's healthy rate.
     let strict = a_route(json!({ "p0": 0.001, "p1": 0.005, "bound": 5.0, "sustain": "5m" }));
     let all = advice(&strict, &seen_all, None, &quiet);
-    assert!(!of(&all, "p0").is_change() && of(&all, "p0").why.contains("Mend the route"), "{:?}", of(&all, "p0"));
+    assert!(
+        !of(&all, "p0").is_change() && of(&all, "p0").why.contains("Mend the route"),
+        "{:?}",
+        of(&all, "p0")
+    );
 }
 
 #[test]
@@ -193,21 +215,35 @@ fn a_deadline_is_that_of_the_objective_and_the_healthy_rate_is_counted_by_it() {
         minute if minute % 2 == 0 => 1,
         _ => 3,
     };
-    let taken = |minute| Sent { arrived_after: Some(TimeDelta::seconds(slow(minute))), ..sent(minute, false) };
+    let taken =
+        |minute| Sent { arrived_after: Some(TimeDelta::seconds(slow(minute))), ..sent(minute, false) };
     let seen = seen((0..10_000).map(taken));
     let all = advice(&route, &seen, None, &quiet);
     let deadline = of(&all, "deadline");
     assert_eq!(deadline.proposed.as_deref(), Some("3s"), "{}", deadline.why);
     let p0 = of(&all, "p0");
-    assert!(p0.why.starts_with("4 of 10000 scheduled canaries failed or were late by a deadline of 3s"), "{}", p0.why);
+    assert!(
+        p0.why.starts_with("4 of 10000 scheduled canaries failed or were late by a deadline of 3s"),
+        "{}",
+        p0.why
+    );
     // Where a ledger is judged by it too, it gets no shorter: how long its notifications take nobody measured.
     let judged = Route { ledger: Some("main".into()), ..route.clone() };
     let kept = advice(&judged, &seen, None, &quiet);
-    assert!(!of(&kept, "deadline").is_change() && of(&kept, "deadline").why.contains("judges the ledger"), "{kept:?}");
-    assert!(of(&kept, "p0").why.contains("none failed") || of(&kept, "p0").numbers.contains(&("failures", 0.0)), "{kept:?}");
+    assert!(
+        !of(&kept, "deadline").is_change() && of(&kept, "deadline").why.contains("judges the ledger"),
+        "{kept:?}"
+    );
+    assert!(
+        of(&kept, "p0").why.contains("none failed") || of(&kept, "p0").numbers.contains(&("failures", 0.0)),
+        "{kept:?}"
+    );
     // A longer one lets those be in time that were late.
     let strict = Route { deadline: Span::seconds(2), ..route };
-    let late = |minute| Sent { verdict: if slow(minute) > 2 { Verdict::Late } else { Verdict::OnTime }, ..taken(minute) };
+    let late = |minute| Sent {
+        verdict: if slow(minute) > 2 { Verdict::Late } else { Verdict::OnTime },
+        ..taken(minute)
+    };
     let mut weighed = settings();
     weighed.weights.bound = 1e9;
     let all = advice(&strict, &seen_by(weighed, (0..10_000).map(late)), None, &quiet);
@@ -292,7 +328,10 @@ fn the_bound_is_raised_until_noise_keeps_to_its_budget() {
     let all = advice(&route, &seen, None, &noisy);
     let bound = of(&all, "bound");
     assert_eq!(bound.proposed.as_deref(), Some("6.5"), "{}", bound.why);
-    assert!(bound.numbers.contains(&("may_be", 0.5)) && bound.numbers.contains(&("false_pages_a_year", 10.0)), "{bound:?}");
+    assert!(
+        bound.numbers.contains(&("may_be", 0.5)) && bound.numbers.contains(&("false_pages_a_year", 10.0)),
+        "{bound:?}"
+    );
     let hopeless = |_: Weights| Rate { a_year: 9.0, low: 9.0, high: 9.0 };
     let all = advice(&route, &seen, None, &hopeless);
     assert!(!of(&all, "bound").is_change() && of(&all, "bound").why.contains("no bound up to 20"), "{all:?}");
@@ -337,7 +376,8 @@ async fn whole_days_of_a_follower_are_counted(place: &Place) {
         body: "0 0 0 0".into(),
     };
     let save = FollowerSave {
-        position: json!({ "notifications": null, "attempts": null, "horizon": "2026-09-01T12:00:00Z" }).to_string(),
+        position: json!({ "notifications": null, "attempts": null, "horizon": "2026-09-01T12:00:00Z" })
+            .to_string(),
         is_fresh: true,
         cells: vec![
             cell(3_600, "2026-09-01T12:00:00Z", "webhook/a", 500),
@@ -390,21 +430,33 @@ async fn proposals_are_those_that_the_past_carries(place: &Place) {
     assert_eq!(route["incidents"][0]["failing_seconds"], 29.0 * 60.0);
     let setting = |name: &str| {
         let all = route["settings"].as_array().expect("a list").iter();
-        all.cloned().find(|setting| setting["setting"] == name).unwrap_or_else(|| panic!("{name} in {said:#}"))
+        all.cloned()
+            .find(|setting| setting["setting"] == name)
+            .unwrap_or_else(|| panic!("{name} in {said:#}"))
     };
-    assert_eq!((&setting("deadline")["proposed"], &setting("p0")["proposed"]), (&"5s".into(), &"0.0005".into()));
+    assert_eq!(
+        (&setting("deadline")["proposed"], &setting("p0")["proposed"]),
+        (&"5s".into(), &"0.0005".into())
+    );
     assert_eq!(setting("p0")["numbers"]["failures"], 3.0);
     assert_eq!((&setting("sustain")["proposed"], &setting("bound")["proposed"]), (&"5m".into(), &"5".into()));
     assert_eq!(setting("sustain")["numbers"]["longest_seconds"], 120.0);
     let text = run(&config, &["alerts", "suggest"]).ended(0);
-    for line in ["    deadline: 5s\n", "      p0: 0.0005\n", "      sustain: 5m\n", "      bound: 5\n", "1 incidents, which are left out"] {
+    for line in [
+        "    deadline: 5s\n",
+        "      p0: 0.0005\n",
+        "      sustain: 5m\n",
+        "      bound: 5\n",
+        "1 incidents, which are left out",
+    ] {
         let words: Vec<_> = text.split_whitespace().filter(|word| *word != "#").collect();
         assert!(words.join(" ").contains(line.trim()), "`{line}` is not in\n{text}");
     }
     assert!(text.lines().all(|line| line.chars().count() <= 110), "{text}");
     // Pasted into the configuration, it loads, and alerts are made from it.
     let value = |key: &str| {
-        let line = text.lines().find_map(|line| line.trim().strip_prefix(&format!("{key}: "))).expect("it is there");
+        let line =
+            text.lines().find_map(|line| line.trim().strip_prefix(&format!("{key}: "))).expect("it is there");
         line.to_owned()
     };
     let pasted = format!(
@@ -442,7 +494,9 @@ async fn what_can_not_be_answered_has_its_code() {
     let text = run(&config, &["alerts", "suggest"]).ended(3);
     assert!(text.contains("there is no settled canary") && text.contains("p0: 0.0005"), "{text}");
     assert!(run(&config, &["alerts", "suggest", "--days", "0"]).refused(2).contains("--days"));
-    assert!(run(&config, &["alerts", "suggest", "--route", "nothing"]).refused(4).contains("there is no route"));
+    assert!(
+        run(&config, &["alerts", "suggest", "--route", "nothing"]).refused(4).contains("there is no route")
+    );
     let without = configure(&place, "", "");
     assert!(run(&without, &["alerts", "suggest"]).refused(78).contains("there is no block `alerts`"));
 }

@@ -265,8 +265,7 @@ pub fn explain(
         group_wait_seconds: seconds(GROUP_WAIT),
         alike,
     };
-    let is_weighed =
-        |name: &str| routes.iter().any(|route| route.alerts.iter().any(|row| row.alert == name));
+    let is_weighed = |name: &str| routes.iter().any(|route| route.alerts.iter().any(|row| row.alert == name));
     let not_weighed = catalog::ALL
         .iter()
         .filter(|entry| entry.audience == Audience::Service && !is_weighed(entry.name))

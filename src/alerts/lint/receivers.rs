@@ -22,8 +22,7 @@ const KINDS: [&str; 13] = [
 ];
 
 /// What to do about a receiver that isn't in the file.
-const WHERE_IT_IS: &str =
-    "write it under `receivers`; if this file is a part, such as that of `alerts generate`, merge first, and give the whole";
+const WHERE_IT_IS: &str = "write it under `receivers`; if this file is a part, such as that of `alerts generate`, merge first, and give the whole";
 
 pub(super) fn check(root: &Node, target_hosts: &BTreeSet<String>, findings: &mut Findings<'_>) {
     let Some(tree) = get(root, "route") else { return };

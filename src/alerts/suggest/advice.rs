@@ -8,10 +8,7 @@ use super::{
 use crate::{
     alerts::{explain::times::Rate, number::full},
     config::{Route, scalar::Span},
-    domain::{
-        failure_evidence::Weights,
-        verdict::ExpectedEnd,
-    },
+    domain::{failure_evidence::Weights, verdict::ExpectedEnd},
 };
 use chrono::TimeDelta;
 
@@ -108,15 +105,24 @@ fn p0(given: &Given<'_>, deadline: Span) -> (Advice, f64) {
     let current = given.route.healthy_failure_rate();
     let (failures, n) = (failures(given, deadline), seen.canaries);
     let (low, high) = (share_at_least(failures, n), share_at_most(failures, n));
-    let by = if deadline == given.route.deadline { String::new() } else { format!(" by a deadline of {deadline}") };
-    let counted = format!("{failures} of {n} scheduled canaries failed or were late{by} outside of incidents");
+    let by = if deadline == given.route.deadline {
+        String::new()
+    } else {
+        format!(" by a deadline of {deadline}")
+    };
+    let counted =
+        format!("{failures} of {n} scheduled canaries failed or were late{by} outside of incidents");
     let range = format!(
         "so the rate is at least {} and at most {} (each 95 % sure, Clopper-Pearson)",
         percent(low),
         percent(high)
     );
     // By a smaller one a single failure would be enough where nothing has to last.
-    let least = if evidence.sustain == Span::seconds(0) { evidence.p1 * 10f64.powf(0.1 - evidence.bound) } else { 0.0 };
+    let least = if evidence.sustain == Span::seconds(0) {
+        evidence.p1 * 10f64.powf(0.1 - evidence.bound)
+    } else {
+        0.0
+    };
     let proposed = up(high.max(least));
     let (write, why) = if n == 0 {
         (None, format!("no canary outside of incidents: keep {}", percent(current)))
@@ -138,7 +144,9 @@ fn p0(given: &Given<'_>, deadline: Span) -> (Advice, f64) {
     let mut why = why;
     let runs = seen.runs.len() as u64;
     if runs > 0 && runs * 2 <= seen.failures {
-        why += &format!("; the failures came in {runs} runs, so they are not independent, and both are surer than they should be");
+        why += &format!(
+            "; the failures came in {runs} runs, so they are not independent, and both are surer than they should be"
+        );
     }
     let budget = given.route.budget();
     if low > current && !seen.incidents.is_empty() {
@@ -182,7 +190,10 @@ fn deadline(given: &Given<'_>) -> (Advice, Span) {
         }
         Quantile::TooFew | Quantile::Beyond => {
             let few = format!("only {n} arrivals outside of incidents, and {needed} are needed");
-            (None, format!("{few} to tell within which time {objective} % arrive: keep {current}{}", highest()))
+            (
+                None,
+                format!("{few} to tell within which time {objective} % arrive: keep {current}{}", highest()),
+            )
         }
         Quantile::AtMost(time) => {
             numbers.push(("at_most_seconds", time.as_seconds_f64()));
@@ -197,7 +208,9 @@ fn deadline(given: &Given<'_>) -> (Advice, Span) {
                 said += ", rounded up";
             }
             if quantile(&seen.arrivals, never, q) == Quantile::Beyond {
-                said += &format!("; {never} more did not arrive: with them no deadline holds {objective} % for sure");
+                said += &format!(
+                    "; {never} more did not arrive: with them no deadline holds {objective} % for sure"
+                );
             }
             if is_kept {
                 let why = format!(
@@ -205,7 +218,12 @@ fn deadline(given: &Given<'_>) -> (Advice, Span) {
                 );
                 (None, why)
             } else if time > proposed.delta() {
-                (None, format!("{said}, and `follow_for` leaves no more than {longest}: raise it; keep {current}"))
+                (
+                    None,
+                    format!(
+                        "{said}, and `follow_for` leaves no more than {longest}: raise it; keep {current}"
+                    ),
+                )
             } else {
                 (Some(proposed), said)
             }
@@ -237,8 +255,9 @@ fn sustain(given: &Given<'_>) -> (Advice, Span) {
     } else if proposed < current && runs >= few {
         (Some(proposed), format!("{lasted}: above it, and at least {LEAST_SUSTAIN}; a page comes sooner so"))
     } else if proposed < current {
-        let why =
-            format!("{lasted}; {few} are needed to tell that 95 of 100 are no longer than that: keep {current}");
+        let why = format!(
+            "{lasted}; {few} are needed to tell that 95 of 100 are no longer than that: keep {current}"
+        );
         (None, why)
     } else {
         (None, format!("{lasted}: keep {current}"))
@@ -269,17 +288,23 @@ fn bound(given: &Given<'_>, weights: Weights) -> Advice {
     let at = |bound: f64| (given.noise)(Weights { bound, ..weights });
     let now = at(current);
     let p0 = percent(weights.p0);
-    let said = format!("{now} false pages a year at {current} with p0 {p0}, by simulation, and {} may be", full(near(share)));
+    let said = format!(
+        "{now} false pages a year at {current} with p0 {p0}, by simulation, and {} may be",
+        full(near(share))
+    );
     let numbers = [("false_pages_a_year", now.a_year), ("at_most_a_year", now.high), ("may_be", share)];
     if now.high <= share {
         let why = format!("{said}: keep {current}");
         return Advice::of("bound", full(current), None, why).with(&numbers);
     }
     let mut bounds = (1..).map(|halves| (current * 2.0).floor() / 2.0 + f64::from(halves) / 2.0);
-    let least = bounds.by_ref().take_while(|bound| *bound <= MOST_BOUND).find(|bound| at(*bound).high <= share);
+    let least =
+        bounds.by_ref().take_while(|bound| *bound <= MOST_BOUND).find(|bound| at(*bound).high <= share);
     let why = match least {
         Some(bound) => format!("{said}: {} at {bound}. Noise in bursts comes to more", at(bound)),
-        None => format!("{said}: no bound up to {MOST_BOUND} keeps to that. Mend the route, or send fewer canaries"),
+        None => format!(
+            "{said}: no bound up to {MOST_BOUND} keeps to that. Mend the route, or send fewer canaries"
+        ),
     };
     Advice::of("bound", full(current), least.map(full), why).with(&numbers)
 }
@@ -298,6 +323,7 @@ fn accepted(given: &Given<'_>) -> Option<Advice> {
     if days.len() < 7 {
         why += "; a week has days of all kinds: look again when it is over";
     }
-    let numbers = vec![("days", days.len() as f64), ("mean", mean), ("least", *least as f64), ("most", *most as f64)];
+    let numbers =
+        vec![("days", days.len() as f64), ("mean", mean), ("least", *least as f64), ("most", *most as f64)];
     Some(Advice { key, current, proposed: Some(full(near(mean))), why, numbers })
 }

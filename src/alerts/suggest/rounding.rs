@@ -5,8 +5,8 @@ use chrono::TimeDelta;
 
 /// Times that are written, in seconds.
 const TIMES: [u64; 24] = [
-    1, 2, 3, 5, 10, 15, 20, 30, 45, 60, 90, 120, 180, 300, 600, 900, 1_200, 1_800, 2_700, 3_600, 7_200, 14_400, 43_200,
-    86_400,
+    1, 2, 3, 5, 10, 15, 20, 30, 45, 60, 90, 120, 180, 300, 600, 900, 1_200, 1_800, 2_700, 3_600, 7_200,
+    14_400, 43_200, 86_400,
 ];
 
 /// The next time that people would write; whole days beyond one.

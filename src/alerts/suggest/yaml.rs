@@ -28,7 +28,11 @@ const OF_ALERTS: &str = "accepted_per_day";
 /// The YAML. What is to be kept stands in it with its value, so that it is whole.
 pub fn document(all: &[Suggested]) -> String {
     let mut out = String::new();
-    comment(&mut out, 0, "Proposed by `delivery-canary alerts suggest` from what was measured. Put the values into the routes of your configuration.");
+    comment(
+        &mut out,
+        0,
+        "Proposed by `delivery-canary alerts suggest` from what was measured. Put the values into the routes of your configuration.",
+    );
     out.push_str("routes:\n");
     for suggested in all {
         comment(&mut out, 2, &head(suggested));
@@ -37,7 +41,8 @@ pub fn document(all: &[Suggested]) -> String {
         // Writing to a string can't fail.
         let _ = writeln!(out, "  - channel: {channel}\n    name: {name}");
         let is_of_evidence = |advice: &&Advice| OF_EVIDENCE.contains(&advice.key);
-        let plain = suggested.advice.iter().filter(|advice| !is_of_evidence(advice) && advice.key != OF_ALERTS);
+        let plain =
+            suggested.advice.iter().filter(|advice| !is_of_evidence(advice) && advice.key != OF_ALERTS);
         plain.for_each(|advice| entry(&mut out, 4, advice));
         out.push_str("    evidence:\n");
         suggested.advice.iter().filter(is_of_evidence).for_each(|advice| entry(&mut out, 6, advice));

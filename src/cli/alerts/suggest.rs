@@ -49,7 +49,9 @@ pub(super) struct SuggestArgs {
 pub(super) async fn run(args: SuggestArgs) -> Result<Outcome> {
     let opened = wiring::open_store(&args.config).await?;
     let Some(alerts) = &opened.config.alerts else {
-        let reason = "there is no block `alerts` in the configuration: how many false pages there may be stands there".to_owned();
+        let reason =
+            "there is no block `alerts` in the configuration: how many false pages there may be stands there"
+                .to_owned();
         return Err(ConfigurationAtFault(reason).into());
     };
     let only = args.route.as_deref().map(|name| opened.route(name)).transpose()?;
@@ -122,7 +124,8 @@ fn of_route(
     let name = route.full_name();
     let setting = setting(&opened.config, opened.hash, &name).map_err(|error| at_fault(&error))?;
     let Some(setting) = setting else { return Err(WrongUsage(format!("there is no route {name}")).into()) };
-    let noise = |weights: Weights| Setting { weights, ..setting.clone() }.noise(EPISODES, &mut Random::new(seed));
+    let noise =
+        |weights: Weights| Setting { weights, ..setting.clone() }.noise(EPISODES, &mut Random::new(seed));
     let given = Given {
         route,
         seen: &seen,

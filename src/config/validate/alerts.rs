@@ -46,7 +46,11 @@ pub(super) fn check(alerts: &Alerts, draft: &Draft, at: &At, report: &mut Report
     let false_pages = alerts.false_pages_a_year;
     if !(false_pages > 0.0 && false_pages <= 1_000.0) {
         let message = format!("{false_pages} false pages a year");
-        report.fault(&at.key("false_pages_a_year"), message, "write a number above 0, such as 1; none at all is promised by nobody");
+        report.fault(
+            &at.key("false_pages_a_year"),
+            message,
+            "write a number above 0, such as 1; none at all is promised by nobody",
+        );
     }
     locations(alerts, draft, &at.key("locations"), report);
     for (name, route) in &alerts.routes {
