@@ -118,7 +118,7 @@ impl Source for FileSource {
             receiver.reload(settings, rules).map_err(|error| error.to_string())?;
         }
         self.in_force = loaded.config.clone();
-        Ok(Some(Fresh { config: loaded.config, hash: loaded.hash.get(), adapters }))
+        Ok(Some(Fresh { config: loaded.config, hash: loaded.hash, adapters }))
     }
 }
 

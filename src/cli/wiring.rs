@@ -180,10 +180,11 @@ pub fn share(loaded: Loaded, store: Arc<dyn Store>, progress: Arc<Progress>) -> 
     let now = Utc::now();
     let counters = Arc::<Counters>::default();
     let adapters = adapters(&loaded.config, &counters)?;
-    let hash = loaded.hash.get();
+    let hash = loaded.hash;
     let active = Active::new(loaded.config, hash, adapters, now)?;
     active.configure_counters(&counters);
-    let configuration = Configuration { hash, last_reload_successful: true, last_reload_success: Some(now) };
+    let configuration =
+        Configuration { hash: hash.get(), last_reload_successful: true, last_reload_success: Some(now) };
     let owner = format!("{}-{}", std::process::id(), uuid::Uuid::new_v4().simple());
     let loops = Loops::register(progress);
     let first = crate::monitor::reloader::first_snapshot(&active, configuration);

@@ -4,6 +4,7 @@ use super::{adapters::Adapters, counters::Counters};
 use crate::{
     acceptance::Submitter,
     config::{
+        ConfigHash,
         Config, Route,
         model::{MaintenanceWindow, ScheduleConfig},
     },
@@ -64,7 +65,7 @@ pub struct Active {
     /// The configuration.
     pub config: Config,
     /// Its hash.
-    pub hash: u64,
+    pub hash: ConfigHash,
     /// The place of observation of this process.
     pub location: Location,
     /// Its routes.
@@ -103,7 +104,7 @@ impl Active {
     /// When a schedule can't be read or a name is of nothing.
     pub fn new(
         config: Config,
-        hash: u64,
+        hash: ConfigHash,
         adapters: Adapters,
         now: DateTime<Utc>,
     ) -> Result<Self, ActivationError> {

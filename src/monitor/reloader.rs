@@ -8,7 +8,8 @@ use super::{
 };
 use crate::{
     clock,
-    {catalog::labels::LoopName, config::Config, domain::route::Location, store::Operation},
+    config::{Config, ConfigHash},
+    {catalog::labels::LoopName, domain::route::Location, store::Operation},
 };
 use async_trait::async_trait;
 use std::{sync::Arc, time::Duration};
@@ -29,7 +30,7 @@ pub struct Fresh {
     /// The configuration.
     pub config: Config,
     /// Its hash.
-    pub hash: u64,
+    pub hash: ConfigHash,
     /// Its adapters.
     pub adapters: Adapters,
 }
@@ -79,9 +80,9 @@ async fn take(shared: &Shared, fresh: Fresh) {
             active.configure_counters(&shared.counters);
             shared.active.store(Arc::new(active));
             let configuration =
-                Configuration { hash, last_reload_successful: true, last_reload_success: Some(now) };
+                Configuration { hash: hash.get(), last_reload_successful: true, last_reload_success: Some(now) };
             shared.configuration.store(Arc::new(configuration));
-            tracing::info!(event = "configuration_taken", hash = format!("{hash:016x}"));
+            tracing::info!(event = "configuration_taken", %hash);
             note(shared, RELOAD).await;
         }
         Err(error) => refuse(shared, &error.to_string()),
@@ -100,8 +101,8 @@ async fn note(shared: &Shared, what: &str) -> bool {
 }
 
 /// How the operators' record names a configuration in force at a place.
-pub fn in_force(location: &Location, hash: u64) -> String {
-    format!("{location} {hash:016x}")
+pub fn in_force(location: &Location, hash: ConfigHash) -> String {
+    format!("{location} {hash}")
 }
 
 fn refuse(shared: &Shared, faults: &str) {
