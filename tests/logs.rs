@@ -6,13 +6,19 @@ use delivery_canary::{
     domain::{
         canary::{Canary, CanaryKind, Event, Judgement, Plan},
         evidence::{AttemptFact, Content, LedgerRow, Receipt, Submission, SubmissionResult},
+        failure_evidence::Weights,
         following::Stopped,
         outcome::{Disposition, Outcome},
         route::{CanaryId, Channel, IdempotencyKey, Location, NotificationId, RouteName},
         verdict::{Class, ExpectedEnd, Verdict},
     },
     exposition::logs,
-    monitor::terminal::{Occasion, TerminalLine},
+    monitor::{
+        evidence::{Book, Rules},
+        terminal::{Occasion, TerminalLine},
+        turns::Turns,
+    },
+    store::Settled,
 };
 use serde_json::Value;
 use std::{
@@ -204,6 +210,70 @@ fn other_crates_show_nothing_below_a_warning() {
     });
     let line: Value = serde_json::from_str(&text).unwrap();
     assert_eq!((&line["event"], &line["message"]), (&"broken".into(), &"an error".into()));
+}
+
+/// The lines that a route's evidence makes while its canaries come to this, one a minute: `x` failed, `.` arrived.
+fn turns(canaries: &str) -> Vec<Value> {
+    let (route, location) = (RouteName::new(Channel::Webhook, "receipts"), Location::from_text("zurich"));
+    let weights = Weights::new(0.005, 0.3, 5.0, TimeDelta::minutes(5));
+    let (mut book, mut turns) = (Book::default(), Turns::default());
+    book.set_rules(&route, Rules { weights, expected: ExpectedEnd::Delivered });
+    book.refold(&route, &[], false, instant(0));
+    let text = written(&Log::default(), || {
+        for (minute, canary) in (0i64..).zip(canaries.chars()) {
+            let failed = canary == 'x';
+            let (verdict, class) =
+                if failed { (Verdict::Overdue, Class::Bad) } else { (Verdict::OnTime, Class::Good) };
+            let settled = Settled {
+                change: minute,
+                canary_id: CanaryId(uuid::Uuid::from_u128(minute as u128)),
+                route: route.clone(),
+                kind: CanaryKind::Scheduled,
+                slot: instant(minute * 60_000),
+                verdict,
+                class,
+                stopped: failed.then_some(Stopped::Provider),
+            };
+            assert_eq!(book.take(&settled), None);
+            turns.look(&route, &location, &book.get(&route), &weights);
+            turns.look(&route, &location, &book.get(&route), &weights);
+        }
+    });
+    text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+}
+
+#[test]
+fn an_outage_is_told_at_its_turns_and_not_at_each_canary() {
+    let lines = turns(&format!("..{}{}", "x".repeat(90), ".".repeat(60)));
+    let said: Vec<_> =
+        lines.iter().map(|line| (line["level"].as_str().unwrap(), line["event"].as_str().unwrap())).collect();
+    let expected = [
+        ("WARN", "delivery_in_question"),
+        ("WARN", "delivery_failing"),
+        ("INFO", "delivery_recovering"),
+        ("INFO", "delivery_recovered"),
+    ];
+    assert_eq!(said, expected, "{lines:#?}");
+    let failing = &lines[1];
+    for (field, value) in [
+        ("route", Value::from("webhook/receipts")),
+        ("location", "zurich".into()),
+        ("question", "arrives".into()),
+        ("since", "2026-09-21T14:15:20.000Z".into()),
+        ("bound", 5.0.into()),
+        ("stopped_at", "provider".into()),
+    ] {
+        assert_eq!(failing[field], value, "{field} of {failing}");
+    }
+    assert!(failing["evidence"].as_f64().unwrap() >= 5.0, "{failing}");
+}
+
+#[test]
+fn one_failure_is_told_once_and_so_is_its_end() {
+    let lines = turns(&format!(".x{}", ".".repeat(40)));
+    let said: Vec<_> = lines.iter().map(|line| line["event"].as_str().unwrap()).collect();
+    assert_eq!(said, ["delivery_in_question", "delivery_recovered"]);
+    assert_eq!(turns("....."), Vec::<Value>::new());
 }
 
 /// Every `event = "..."` of the sources below this folder.

@@ -3,6 +3,7 @@
 use super::{
     evidence::{Refolded, Rules},
     shared::Shared,
+    turns::Turns,
 };
 use crate::{
     catalog::labels::LoopName,
@@ -25,12 +26,13 @@ type From = Option<DateTime<Utc>>;
 
 /// Runs until it is cancelled.
 pub async fn run(shared: Arc<Shared>, cancel: CancellationToken) {
-    let mut change = None;
+    let (mut change, mut turns) = (None, Turns::default());
     while !cancel.is_cancelled() {
         let result = step(&shared, &mut change, clock::now()).await;
         shared.loops.ended(LoopName::Evidence, result.is_ok(), clock::now());
-        if let Err(error) = result {
-            tracing::debug!(event = "evidence_postponed", reason = %error);
+        match result {
+            Ok(()) => look(&shared, &mut turns),
+            Err(error) => tracing::debug!(event = "evidence_postponed", reason = %error),
         }
         tokio::select! {
             () = cancel.cancelled() => return,
@@ -83,6 +85,16 @@ fn apply_rules(shared: &Shared) {
     book.retain(|route| active.routes.contains_key(route));
     for (name, route) in &active.routes {
         book.set_rules(name, Rules { weights: route.weights, expected: route.config.expected_end });
+    }
+}
+
+/// Tells of the routes that turned. All that settled was folded, so none is told of on half of its canaries.
+fn look(shared: &Shared, turns: &mut Turns) {
+    let active = shared.active.load();
+    turns.retain(|route| active.routes.contains_key(route));
+    let book = shared.evidence();
+    for (name, route) in &active.routes {
+        turns.look(name, &shared.location, &book.get(name), &route.weights);
     }
 }
 

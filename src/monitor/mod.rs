@@ -34,6 +34,7 @@ pub mod store_watch;
 pub mod submitter;
 pub mod tell;
 pub mod terminal;
+pub mod turns;
 
 use shared::Shared;
 use std::{sync::Arc, time::Duration};
