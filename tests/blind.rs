@@ -1,5 +1,6 @@
 //! The monitor's own trouble, end to end: what we could not see, or refused ourselves, is never held against the service.
 
+mod readings;
 mod ways;
 
 use crate::common::{postgres, world};

@@ -141,7 +141,7 @@ families! {
     /// Times in the ledger that were missing or absurd, and so refused.
     LEDGER_REFUSED_TIMES = Counter "delivery_ledger_refused_times_total" [Ledger] in Count;
 
-    /// 1 if the ledger or receiver can be looked at: while it can't, the monitor is blind there.
+    /// 1 if each reading of the ledger works, or messages to ourselves reach the receiver: while not, the monitor is blind there.
     MONITOR_OBSERVER_UP = Gauge "delivery_monitor_observer_up" [Observer] in Flag;
     /// When an iteration of the loop last ended without an error.
     MONITOR_LOOP_LAST_SUCCESS = Gauge "delivery_monitor_loop_last_success_timestamp_seconds" [Loop] in Timestamp absent "no iteration has succeeded yet";

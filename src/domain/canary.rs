@@ -233,6 +233,13 @@ pub struct Canary {
     pub disagreements: BTreeSet<Disagreement>,
 }
 
+impl Plan {
+    /// Whether a ledger can tell of it. What goes past the service is in none.
+    pub const fn is_in_ledger(&self) -> bool {
+        self.has_ledger && !self.kind.is_control()
+    }
+}
+
 impl Canary {
     /// A canary of which nothing is known but its plan.
     pub fn new(plan: Plan) -> Self {
@@ -368,8 +375,7 @@ impl Canary {
 
     /// Whether nothing more can be learned of it: it arrived whole, and what the ledger can say it has said.
     pub fn is_complete(&self) -> bool {
-        let ledger_done = !self.plan.has_ledger
-            || self.plan.kind.is_control()
+        let ledger_done = !self.plan.is_in_ledger()
             || self
                 .ledger
                 .row

@@ -57,7 +57,10 @@ pub fn stopped_at(canary: &Canary, verdict: Verdict, now: DateTime<Utc>) -> Opti
         Verdict::Malformed => Some(Stopped::Content),
         Verdict::Refused => Some(Stopped::Acceptance),
         Verdict::Undetermined => Some(Stopped::Monitor),
-        Verdict::Rejected | Verdict::Late => Some(Stopped::Provider),
+        Verdict::Rejected => Some(Stopped::Provider),
+        // Where its time went, only the ledger could say.
+        Verdict::Late if is_unseen(canary, now) => Some(Stopped::Monitor),
+        Verdict::Late => Some(Stopped::Provider),
         // It came as far as our door. Who sent it is not proven, but where to look is known.
         Verdict::Overdue | Verdict::Lost | Verdict::Unknown
             if canary.sink.was_refused(ArrivalRefusal::Unproven) =>
@@ -69,11 +72,13 @@ pub fn stopped_at(canary: &Canary, verdict: Verdict, now: DateTime<Utc>) -> Opti
             let attempted = canary.ledger.row.as_ref().is_some_and(|(_, row)| !row.attempts.is_empty());
             Some(match (views.acceptance, views.ledger) {
                 (_, LedgerState::Delivered) => Stopped::Sink,
+                // It was pending before it had to be there: how far it got since is not known.
+                (_, LedgerState::Pending) if !has_late_reading(canary) => Stopped::Monitor,
                 (_, LedgerState::Pending) if attempted => Stopped::Provider,
                 (_, LedgerState::Pending) | (AcceptanceState::Accepted, LedgerState::NoRow) => {
                     Stopped::Ledger
                 }
-                (AcceptanceState::Accepted, LedgerState::Unobserved) if canary.plan.has_ledger => {
+                (AcceptanceState::Accepted, LedgerState::Unobserved) if canary.plan.is_in_ledger() => {
                     Stopped::Monitor
                 }
                 // Without a ledger, all that is known is that it did not come out at the other end.
@@ -82,6 +87,16 @@ pub fn stopped_at(canary: &Canary, verdict: Verdict, now: DateTime<Utc>) -> Opti
             })
         }
     }
+}
+
+/// Whether the ledger could tell of it, and could not be read.
+fn is_unseen(canary: &Canary, now: DateTime<Utc>) -> bool {
+    canary.plan.is_in_ledger() && canary.ledger_state(now) == LedgerState::Unobserved
+}
+
+/// Whether its row was read at its deadline or later.
+fn has_late_reading(canary: &Canary) -> bool {
+    canary.ledger.row.as_ref().is_some_and(|(as_of, _)| *as_of >= canary.deadline())
 }
 
 /// When the canary is next to be looked at after a look at `now`; nothing when nothing more is to be learned.
@@ -96,7 +111,7 @@ pub fn next_look(canary: &Canary, now: DateTime<Utc>) -> Option<DateTime<Utc>> {
         return None;
     }
     let age = (now - canary.due_from()).max(TimeDelta::seconds(1));
-    let wants_ledger = canary.plan.has_ledger && !canary.plan.kind.is_control();
+    let wants_ledger = canary.plan.is_in_ledger();
     if !settled && canary.is_turned_away() {
         return Some(now + TimeDelta::milliseconds(1));
     }

@@ -8,7 +8,7 @@ use crate::{
         following::{next_look, stopped_at},
         outcome::Disposition,
         route::{IdempotencyKey, NotificationId},
-        verdict::{Class, SinkState},
+        verdict::{Class, SinkState, Verdict},
         watch::Watch,
     },
     ledger::{Found, Lookup},
@@ -95,8 +95,11 @@ fn join_if_new(canary: &mut Canary, events: &mut Vec<Event>, new: Vec<Event>, no
     let mut joined = canary.clone();
     new.iter().for_each(|event| joined.apply(event));
     let row = |c: &Canary| c.ledger.row.as_ref().map(|(_, row)| row.clone());
+    // That a row is still as it was is new where it says how far the canary got by its deadline.
+    let stage = |c: &Canary| stopped_at(c, Verdict::Overdue, now);
     let is_new = joined.views(now) != canary.views(now)
         || row(&joined) != row(canary)
+        || (now >= canary.deadline() && stage(&joined) != stage(canary))
         || disagreements(&joined, now) != disagreements(canary, now);
     if is_new {
         *canary = joined;

@@ -4,8 +4,8 @@ use super::{
     crash,
     decide::{Observed, decide, needs_watch, row_of},
     shared::Shared,
-    snapshot::Observer,
     tell,
+    unanswered::Question,
 };
 use crate::{
     catalog::labels::LoopName,
@@ -108,14 +108,16 @@ async fn read_ledgers(shared: &Shared, due: &[Stored]) -> BTreeMap<String, Looku
     let ask = wanted.into_iter().filter_map(|(name, (ids, keys))| {
         let adapter = Arc::clone(&active.adapters.ledgers.get(&name)?.lookup);
         Some(async move {
-            let result = adapter.lookup(&ids, &keys).await;
-            let sight = result.as_ref().map(|_| ()).map_err(ToString::to_string);
-            shared.observed(
-                &Observer::Ledger(name.clone()),
-                sight.as_ref().copied().map_err(String::as_str),
-                clock::now(),
-            );
-            Some((name, result.ok()?))
+            match adapter.lookup(&ids, &keys).await {
+                Ok(lookup) => {
+                    shared.answered(&name);
+                    Some((name, lookup))
+                }
+                Err(error) => {
+                    shared.not_answered(&name, Question { ids, keys }, &error);
+                    None
+                }
+            }
         })
     });
     join_all(ask).await.into_iter().flatten().collect()

@@ -1,6 +1,12 @@
 //! Writes arrivals down before their sender is answered, and what we refused before anything is concluded from our own messages.
 
-use super::{crash, refused::Refused, shared::Shared, snapshot::Observer};
+use super::{
+    crash,
+    refused::Refused,
+    shared::Shared,
+    sight::{Look, Reading},
+    snapshot::Observer,
+};
 use crate::{
     clock,
     domain::{canary::Event, evidence::ArrivalRefusal, route::CanaryId, watch::Way},
@@ -120,7 +126,8 @@ impl Keeper for StoreKeeper {
         match self.write_proof(way, at).await {
             // What came by another way, of another place or by an address of before, says nothing of ours.
             Ok(()) if self.is_ours(receiver, way) => {
-                self.shared.observed(&Observer::Receiver(receiver.to_owned()), Ok(()), at);
+                let observer = Observer::Receiver(receiver.to_owned());
+                self.shared.observed(&observer, Reading::Message, Look::Good, at);
             }
             Ok(()) => {}
             Err(error) => tracing::debug!(event = "proof_not_written", receiver, reason = %error),

@@ -27,6 +27,7 @@ pub mod refused;
 pub mod reloader;
 pub mod scheduler;
 pub mod shared;
+pub mod sight;
 pub mod snapshot;
 pub mod stages;
 pub mod steady;
@@ -35,6 +36,7 @@ pub mod submitter;
 pub mod tell;
 pub mod terminal;
 pub mod turns;
+pub mod unanswered;
 
 use shared::Shared;
 use std::{sync::Arc, time::Duration};

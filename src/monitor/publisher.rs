@@ -142,8 +142,8 @@ impl Memory {
             );
         }
         self.add_sums(shared, &mut routes);
-        let observers = shared.observers();
-        let is_up = |observer: &Observer| (observer.clone(), observers.get(observer).is_some_and(|o| o.up));
+        let sights = shared.sights();
+        let is_up = |observer: &Observer| (observer.clone(), sights.is_up(observer));
         let configured = active.adapters.ledgers.keys().cloned().map(Observer::Ledger);
         let configured = configured.chain(active.adapters.sinks.keys().cloned().map(Observer::Receiver));
         Snapshot {

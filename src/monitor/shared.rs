@@ -7,7 +7,9 @@ use super::{
     flow::FlowReport,
     loops::Loops,
     presence::Presence,
+    sight::{Look, Reading, Sights, Turn},
     snapshot::{Configuration, Observer, SnapshotCell},
+    unanswered::{Question, Unanswered},
 };
 use crate::{
     clock::{self, Skew},
@@ -15,6 +17,7 @@ use crate::{
         pending::PendingSnapshot,
         route::{Location, RouteName},
     },
+    ledger::LedgerError,
     receipt::stats::ReceiverStats,
     store::{Pause, Store},
 };
@@ -56,20 +59,13 @@ pub struct Shared {
     /// Wakes the follower: something arrived, or a submission ended.
     pub follow: Notify,
     evidence: Mutex<Book>,
-    observers: Mutex<BTreeMap<Observer, Sight>>,
+    sights: Mutex<Sights>,
+    /// Lookups that ledgers did not answer.
+    pub unanswered: Unanswered,
     pending: Mutex<BTreeMap<String, Arc<PendingSnapshot>>>,
     flows: Mutex<BTreeMap<String, FlowReport>>,
     receivers: Mutex<BTreeMap<String, Arc<ReceiverStats>>>,
     came: Mutex<BTreeMap<String, Instant>>,
-}
-
-/// What is known of the sight of one observer.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Sight {
-    /// Whether the last look succeeded.
-    pub up: bool,
-    /// When a look last succeeded.
-    pub last_success: Option<DateTime<Utc>>,
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -102,7 +98,8 @@ impl Shared {
             presence: Presence::new(clock::now()),
             follow: Notify::new(),
             evidence: Mutex::default(),
-            observers: Mutex::default(),
+            sights: Mutex::default(),
+            unanswered: Unanswered::default(),
             pending: Mutex::default(),
             flows: Mutex::default(),
             receivers: Mutex::default(),
@@ -115,25 +112,42 @@ impl Shared {
         lock(&self.evidence)
     }
 
-    /// Notes whether an observer could look. A change is logged, once.
-    pub fn observed(&self, observer: &Observer, result: Result<(), &str>, now: DateTime<Utc>) {
-        let mut observers = lock(&self.observers);
-        let known = observers.get(observer).copied();
-        let last_success = if result.is_ok() { Some(now) } else { known.and_then(|o| o.last_success) };
-        observers.insert(observer.clone(), Sight { up: result.is_ok(), last_success });
-        drop(observers);
-        match result {
-            Ok(()) if known.is_some_and(|o| !o.up) => tracing::info!(event = "observer_up", %observer),
-            Err(reason) if known.is_none_or(|o| o.up) => {
-                tracing::warn!(event = "observer_down", %observer, reason);
+    /// Notes what came of a reading of an observer. A change is logged, once.
+    pub fn observed(&self, observer: &Observer, reading: Reading, look: Look<'_>, now: DateTime<Utc>) {
+        let turn = lock(&self.sights).note(observer, reading, look, now);
+        let reading = reading.word();
+        match (turn, look) {
+            (Some(Turn::Up), _) => tracing::info!(event = "observer_up", %observer, reading),
+            (Some(Turn::Down), Look::Failed { reason, .. }) => {
+                tracing::warn!(event = "observer_down", %observer, reading, reason);
             }
             _ => {}
         }
     }
 
-    /// All observers, by name.
-    pub fn observers(&self) -> BTreeMap<Observer, Sight> {
-        lock(&self.observers).clone()
+    /// A ledger answered a lookup. That it does not answer another one stays as it is.
+    pub fn answered(&self, ledger: &str) {
+        if self.unanswered.get(ledger).is_none() {
+            let observer = Observer::Ledger(ledger.to_owned());
+            self.observed(&observer, Reading::Lookup, Look::Good, clock::now());
+        }
+    }
+
+    /// A ledger did not answer a lookup: it is asked again until it does.
+    pub fn not_answered(&self, ledger: &str, question: Question, error: &LedgerError) {
+        self.unanswered.keep(ledger, question);
+        let observer = Observer::Ledger(ledger.to_owned());
+        self.observed(&observer, Reading::Lookup, Look::of(error, &error.to_string()), clock::now());
+    }
+
+    /// Forgets a reading of an observer that is not made any more.
+    pub fn forget(&self, observer: &Observer, reading: Reading) {
+        lock(&self.sights).forget(observer, reading);
+    }
+
+    /// What is known of all observers.
+    pub fn sights(&self) -> Sights {
+        lock(&self.sights).clone()
     }
 
     /// Publishes everybody's pending notifications of a ledger; nothing when it could not be read: a stale age is no age.

@@ -210,7 +210,7 @@ async fn who_could_write_can_not_write_through_the_follower() {
 /// Makes a pass that can't succeed. The follower is then made anew from what was kept.
 async fn failure(watch: &mut Watch) -> &'static str {
     match watch.try_pass().await {
-        Err(PassError::Ledger(error)) => error.word(),
+        Err(PassError::Ledger(error) | PassError::Reread(error)) => error.word(),
         Err(error) => panic!("{error}"),
         Ok(passed) => panic!("a pass of {} rows succeeded", passed.rows),
     }

@@ -2,13 +2,13 @@
 
 use super::{
     AlertRule,
-    names::{EVIDENCE, OBSERVER_UP, READING, RUNNER, seen},
+    names::{EVIDENCE, OBSERVER_UP, READING, RUNNER, one_of, seen},
     of_monitor, recorded,
 };
 use crate::{
     alerts::{
         catalog::{self, Severity},
-        number::Numbers,
+        number::{Numbers, Source},
         plan::Plan,
     },
     catalog::{families as f, labels::FollowerMode},
@@ -57,25 +57,48 @@ fn runner(plan: &Plan<'_>) -> AlertRule {
     rule
 }
 
-/// Ledgers that nobody could read, or only in part, so that counts are not known.
+/// How long a ledger's readings must have failed at a location, in one way or another: about as long as a reading may be old.
+const FAILED_FOR: &str = "3m";
+
+/// Ledgers that nobody could read, or only in part, so that counts are not known; and those of which a reading fails at a location, such as the
+/// lookup of canaries.
 fn ledger(plan: &Plan<'_>) -> AlertRule {
     let mut n = Numbers::default();
     let names: Vec<_> = plan.ledgers.iter().map(|ledger| ledger.name).collect();
     let cut = seen(&f::LEDGER_TRUNCATED, "", &mut n).replace('\n', " ");
     let expr = format!(
-        "({}\nunless on (ledger) {READING}\nor max by (ledger) ({cut}) == 1)\nand on () count({RUNNER}) > 0",
-        expected("ledger", &names)
+        "({}\nunless on (ledger) {READING}\nor max by (ledger) ({cut}) == 1\nor {})\nand on () count({RUNNER}) > 0",
+        expected("ledger", &names),
+        failing(&names, &mut n)
     );
-    blind("ledger", expr, "2m", "the ledger {{ $labels.ledger }} is not read, or not to its end", n)
+    let summary = "the ledger {{ $labels.ledger }} is not read, not in all ways, or not to its end";
+    let mut rule = blind("ledger", expr, "2m", summary, n);
+    rule.details = "The event `observer_down` in the log names the reading that fails, and why.".to_owned();
+    rule
+}
+
+/// Of these ledgers, those of which a reading has failed for a while at a location: nobody there has made all of them.
+fn failing(names: &[&str], n: &mut Numbers) -> String {
+    let observers: Vec<_> = names.iter().map(|name| recorded::observer_of(name)).collect();
+    let long = n.span(
+        "time for which a reading failed",
+        FAILED_FOR,
+        Source::Chosen,
+        "as long as a reading may be old: one that fails now and then is made again",
+    );
+    let up = format!("max_over_time({OBSERVER_UP}{{{}}}[{long}])", one_of("observer", &observers));
+    format!("max by (ledger) (label_replace({up} == 0, \"ledger\", \"$1\", \"observer\", \"ledger/(.*)\"))")
 }
 
 /// Receivers that prove nothing at a location, and ledgers that only canaries are looked up in.
 fn observers(plan: &Plan<'_>) -> Option<AlertRule> {
-    if recorded::observers(plan).is_empty() {
+    let observers = recorded::observers(plan);
+    if observers.is_empty() {
         return None;
     }
     let summary = "{{ $labels.observer }} can't be looked at from {{ $labels.location }}";
-    Some(blind("observer", format!("{OBSERVER_UP} == 0"), "5m", summary, Numbers::default()))
+    let expr = format!("{OBSERVER_UP}{{{}}} == 0", one_of("observer", &observers));
+    Some(blind("observer", expr, "5m", summary, Numbers::default()))
 }
 
 /// Ledgers that nobody follows: sums over real traffic are missing, ages are not.

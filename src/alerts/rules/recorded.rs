@@ -43,7 +43,8 @@ pub(super) fn rules(plan: &Plan<'_>) -> Vec<Rule> {
     let by_question = ("max by (route, location, question)", "");
     record(EVIDENCE, by_question, &|n| seen(&f::CANARY_FAILURE_EVIDENCE, "", n));
     record(SINCE, by_question, &|n| seen(&f::CANARY_FAILING_SINCE, "", n));
-    let observers = observers(plan);
+    let ledgers = plan.ledgers.iter().map(|ledger| observer_of(ledger.name));
+    let observers: Vec<_> = observers(plan).into_iter().chain(ledgers).collect();
     if !observers.is_empty() {
         record(OBSERVER_UP, ("max by (location, observer)", ""), &|n| {
             let up = seen(&f::MONITOR_OBSERVER_UP, &one_of("observer", &observers), n);
@@ -118,7 +119,12 @@ pub(super) fn observers(plan: &Plan<'_>) -> Vec<String> {
     let read: Vec<_> = plan.ledgers.iter().map(|ledger| ledger.name).collect();
     let looked_up = plan.config.ledgers.keys().filter(|name| !read.contains(&name.as_str()));
     let receivers = plan.config.receivers.keys().map(|name| format!("receiver/{name}"));
-    receivers.chain(looked_up.map(|name| format!("ledger/{name}"))).collect()
+    receivers.chain(looked_up.map(|name| observer_of(name))).collect()
+}
+
+/// The label of a ledger as an observer.
+pub(super) fn observer_of(ledger: &str) -> String {
+    format!("ledger/{ledger}")
 }
 
 /// A matcher of the attempts that are to be tried again, or whose fate is unknown.

@@ -106,6 +106,19 @@ fn blind(plan: &Plan<'_>, alerts: &[&AlertRule], route: &RoutePlan<'_>, out: &mu
             &[short],
             (bad..bad + 3).map(|step| (step, Vec::new())).collect(),
         );
+        // Everybody's pending are read, and canaries can't be looked up, as far as one location can tell.
+        let observers: Vec<_> = ledgers.iter().map(|name| format!("ledger/{name}")).collect();
+        let down = |instance: &str| {
+            let down = |observer| change(&f::MONITOR_OBSERVER_UP, &[("observer", observer)], Seg::Is(0.0)).at(instance);
+            observers.iter().map(|observer| down(observer.as_str())).collect::<Vec<_>>()
+        };
+        let here: Vec<_> =
+            all.iter().filter(|(_, location)| *location == first).flat_map(|(name, _)| down(name)).collect();
+        about.fires("one reading fails at one location", &here);
+        about.silent("one process of a location can make all readings", &down(&replica));
+        let short: Vec<_> = here.iter().map(|change| change.clone().during(bad, bad + 4)).collect();
+        let checks = (bad..bad + 8).map(|step| (step, Vec::new())).collect();
+        about.add("it does not last: one reading", &short, checks);
     }
     let followed = plan.ledgers_with(|ledger| ledger.notifications.is_some());
     let followed: Vec<_> = followed.iter().map(|ledger| ledger.name).collect();
@@ -133,19 +146,22 @@ fn blind(plan: &Plan<'_>, alerts: &[&AlertRule], route: &RoutePlan<'_>, out: &mu
             everywhere.iter().map(with).collect()
         };
         about.fired = at(first);
-        let down = change(&f::MONITOR_OBSERVER_UP, &[], Seg::Is(0.0));
+        let down = |name: &str| change(&f::MONITOR_OBSERVER_UP, &[("observer", name)], Seg::Is(0.0));
+        let down: Vec<_> = names.iter().map(|name| down(name)).collect();
+        let at_instance = |instance: &str| down.iter().map(|down| down.clone().at(instance)).collect::<Vec<_>>();
         let here = all.iter().filter(|(_, location)| *location == first);
-        let here: Vec<_> = here.map(|(instance, _)| down.clone().at(instance)).collect();
+        let here: Vec<_> = here.flat_map(|(instance, _)| at_instance(instance)).collect();
         about.fires("receivers prove nothing at one location", &here);
         about.has_gap = false;
         about.fired = locations.iter().flat_map(|location| at(location)).collect();
-        about.fires("receivers prove nothing", std::slice::from_ref(&down));
-        about.silent("one process of a location sees", &[down.clone().at(&replica)]);
+        about.fires("receivers prove nothing", &down);
+        about.silent("one process of a location sees", &at_instance(&replica));
         let stale = all.iter().filter(|(instance, _)| *instance != replica);
-        let stale: Vec<_> = stale.map(|(instance, _)| down.clone().at(instance)).collect();
+        let stale: Vec<_> = stale.flat_map(|(instance, _)| at_instance(instance)).collect();
         about.fires("only a hung replica says that it sees", &and(&stale, &[hung(&replica)]));
         let checks = (bad..bad + 8).map(|step| (step, Vec::new())).collect();
-        about.add("it does not last: receivers", &[down.during(bad, bad + 4)], checks);
+        let short: Vec<_> = down.iter().map(|down| down.clone().during(bad, bad + 4)).collect();
+        about.add("it does not last: receivers", &short, checks);
     }
 }
 

@@ -93,8 +93,9 @@ pub fn world(plan: &Plan<'_>, route: &RoutePlan<'_>) -> Vec<Series> {
         for name in [LoopName::Evidence, LoopName::Scheduler, LoopName::Settler] {
             put(&f::MONITOR_LOOP_LAST_SUCCESS, &[("loop", name.word())], Seg::Ago(5.0));
         }
-        for receiver in plan.config.receivers.keys() {
-            let observer = format!("receiver/{receiver}");
+        let receivers = plan.config.receivers.keys().map(|name| format!("receiver/{name}"));
+        let ledgers = plan.ledgers.iter().map(|ledger| format!("ledger/{}", ledger.name));
+        for observer in receivers.chain(ledgers) {
             put(&f::MONITOR_OBSERVER_UP, &[("observer", observer.as_str())], Seg::Is(1.0));
         }
         put(&f::MONITOR_STORE_UP, &[], Seg::Is(1.0));

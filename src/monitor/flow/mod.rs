@@ -18,7 +18,12 @@ pub use books::{Asked, Books, BooksError, Interval, RouteBooks, RouteUnits, reco
 pub use pass::{Following, LedgerToFollow, PassError, Passed};
 pub use report::{FlowNumbers, FlowReport, RouteFlow};
 
-use super::{adapters::LedgerAdapter, shared::Shared, snapshot::Observer};
+use super::{
+    adapters::LedgerAdapter,
+    shared::Shared,
+    sight::{Look, Reading},
+    snapshot::Observer,
+};
 use crate::{
     catalog::labels::{FollowerMode, LoopName},
     clock,
@@ -107,9 +112,17 @@ fn configure(shared: &Shared, followers: &mut BTreeMap<String, Follower>) {
     followers
         .retain(|name, known| readers.get(name).is_some_and(|reader| Arc::ptr_eq(reader, &known.reader)));
     shared.keep_flows(|name| readers.contains_key(name));
+    let not_followed = active.adapters.ledgers.keys().filter(|name| !readers.contains_key(*name));
+    not_followed.for_each(|name| forget(shared, name));
     for (name, reader) in readers {
         followers.entry(name.clone()).or_insert_with(|| Follower::new(name, reader));
     }
+}
+
+/// Whether it could be followed says nothing of a ledger that this process does not follow.
+fn forget(shared: &Shared, ledger: &str) {
+    let observer = Observer::Ledger(ledger.to_owned());
+    [Reading::Follow, Reading::Reread].into_iter().for_each(|reading| shared.forget(&observer, reading));
 }
 
 /// The follower of one ledger.
@@ -196,7 +209,10 @@ impl Follower {
         if let Some(counters) = shared.counters.ledger(&self.name) {
             counters.read_seconds.observe(started.elapsed());
         }
-        shared.observed(&Observer::Ledger(self.name.clone()), Ok(()), clock::now());
+        self.observed(shared, Reading::Follow, Look::Good);
+        if passed.has_reread {
+            self.observed(shared, Reading::Reread, Look::Good);
+        }
         if passed.is_end {
             self.next = started + self.every;
             self.caught_up(shared, &mut following, passed.as_of, config).await;
@@ -314,6 +330,10 @@ impl Follower {
         }
     }
 
+    fn observed(&self, shared: &Shared, reading: Reading, look: Look<'_>) {
+        shared.observed(&Observer::Ledger(self.name.clone()), reading, look, clock::now());
+    }
+
     /// Another process leads: what it finds is on its own page.
     fn stand_by(&mut self, shared: &Shared) {
         self.following = None;
@@ -323,6 +343,7 @@ impl Follower {
         self.behind = Behind::default();
         self.beyond = Beyond::default();
         self.accepted = HeldAgainst::default();
+        forget(shared, &self.name);
         self.withdraw(shared);
         self.publish(shared, FollowerMode::Standby, None);
     }
@@ -342,7 +363,12 @@ impl Follower {
                 tracing::warn!(event = "ledger_too_much_pending", ledger = self.name, reason = %error);
             }
             PassError::Ledger(error) => {
-                shared.observed(&Observer::Ledger(self.name.clone()), Err(&error.to_string()), clock::now());
+                self.observed(shared, Reading::Follow, Look::of(error, &error.to_string()));
+            }
+            // What is new was read before.
+            PassError::Reread(error) => {
+                self.observed(shared, Reading::Follow, Look::Good);
+                self.observed(shared, Reading::Reread, Look::of(error, &error.to_string()));
             }
             _ => tracing::warn!(event = "ledger_not_followed", ledger = self.name, reason = %error),
         }

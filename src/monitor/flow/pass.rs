@@ -54,6 +54,9 @@ pub enum PassError {
     /// The ledger could not be read.
     #[error(transparent)]
     Ledger(#[from] LedgerError),
+    /// What is new could be read, and what is looked up again could not.
+    #[error(transparent)]
+    Reread(LedgerError),
     /// The store could not be used.
     #[error(transparent)]
     Store(#[from] StoreError),
@@ -83,6 +86,8 @@ pub struct Passed {
     pub is_end: bool,
     /// How many rows were read.
     pub rows: u64,
+    /// Whether something was looked up again.
+    pub has_reread: bool,
     /// Customers' notifications that are followed for good from this pass on, for the audit: those that it looks back to.
     pub recent: Vec<Recent>,
 }
@@ -233,7 +238,7 @@ impl Following {
             let canaries: Vec<UnitId> =
                 wanted.iter().filter(|unit| known.contains(&text_of(&unit.notification))).cloned().collect();
             self.flow.canaries(&canaries);
-            let mut truths = reader.truths(&wanted).await?;
+            let mut truths = reader.truths(&wanted).await.map_err(PassError::Reread)?;
             for unit in &wanted {
                 let truth = truths.found.remove(unit);
                 self.flow.truth(unit, truth);
@@ -242,7 +247,7 @@ impl Following {
         let changes = self.flow.end_pass()?;
         self.notifications = notifications.watermark;
         self.attempts = attempts_mark.unwrap_or_default();
-        Ok(Passed { changes, as_of: notifications.as_of, is_end, rows, recent })
+        Ok(Passed { changes, as_of: notifications.as_of, is_end, rows, has_reread: !wanted.is_empty(), recent })
     }
 
     /// What the audit may take of these rows.
