@@ -121,7 +121,8 @@ async fn what_can_not_be_done_now_and_what_nobody_can_say_have_their_own_codes()
     assert_eq!(paused.status.code(), Some(75), "{paused:?}");
     let said = String::from_utf8_lossy(&paused.stderr).into_owned();
     assert!(
-        said.contains("all routes are paused by o until ") && said.contains("(r): `resume` without a route"),
+        said.contains("all routes are paused by o until ")
+            && said.contains("(r): `delivery-canary resume --owner"),
         "{said}"
     );
     let resume = |route: &[&str]| {
@@ -137,4 +138,35 @@ async fn what_can_not_be_done_now_and_what_nobody_can_say_have_their_own_codes()
     assert_eq!(code, Some(0), "{said}");
     assert!(said.contains("is ended\nall routes are still paused by o"), "{said}");
     assert_eq!(resume(&[]), (Some(0), "all routes are resumed\n".to_owned()));
+}
+
+/// Runs what stands between the first two backticks as a shell would, with this program in the place of its name.
+fn paste(said: &str) -> (Option<i32>, String) {
+    let command = said.split('`').nth(1).unwrap_or_else(|| panic!("no command in {said}"));
+    let command = command.strip_prefix("delivery-canary").expect("it begins with the program's name");
+    let output = Command::new("/bin/sh").args(["-c", &format!("exec \"$0\"{command}"), PROGRAM]).output();
+    let output = output.expect("a shell");
+    (output.status.code(), String::from_utf8_lossy(&output.stdout).into_owned())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_command_that_ends_a_pause_works_as_it_is_printed() {
+    let world = World::new(quiet()).await;
+    let named = world.configure("monitor of ours");
+    let _monitor = named.serve();
+    ready(&named, 200);
+    for route in [&["webhook/receipts"][..], &[]] {
+        let pause = [&["pause"], route, &["--for", "1h", "--owner", "on call", "--reason", "r"]].concat();
+        let output = named.command(&pause);
+        let said = String::from_utf8_lossy(&output.stdout).into_owned();
+        assert!(output.status.success() && said.contains("` ends that sooner"), "{output:?}");
+        // Whoever meets the pause is told the same way.
+        let sent = named.command(&["canary", "send", "receipts", "--no-wait", "--owner", "it's me"]);
+        let met = String::from_utf8_lossy(&sent.stderr).into_owned();
+        assert_eq!(sent.status.code(), Some(75), "{met}");
+        let (code, ended) = paste(&met);
+        assert_eq!((code, ended.contains("resumed")), (Some(0), true), "{met}: {ended}");
+        let (code, again) = paste(&said);
+        assert_eq!(code, Some(4), "{said}: it is ended already: {again}");
+    }
 }

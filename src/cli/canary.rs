@@ -1,6 +1,11 @@
 //! `canary list`, `show`, `send` and `erase`.
 
-use super::{ConfigFile, Outcome, WrongUsage, explain, send, wiring};
+use super::{
+    ConfigFile, Outcome, WrongUsage,
+    explain::{self, UnderWay},
+    paused::Ending,
+    send, wiring,
+};
 use crate::cli::out::{say, tell};
 use crate::{
     clock,
@@ -129,16 +134,16 @@ async fn list(args: ListArgs) -> Result<Outcome> {
         until: args.until,
         limit: args.limit,
     };
-    let found = opened.store.list(&filter).await?;
+    let (found, now) = (opened.store.list(&filter).await?, clock::now());
     if args.json {
         for stored in &found {
-            say!("{}", explain::summary(stored));
+            say!("{}", explain::summary(stored, now));
         }
         return Ok(Outcome::Done);
     }
     say!("{:<36}  {:<24}  {:<12}  {:<20}  verdict", "canary", "route", "kind", "slot");
     for stored in &found {
-        say!("{}", line(stored));
+        say!("{}", line(stored, now));
     }
     if found.is_empty() {
         say!("none");
@@ -146,10 +151,13 @@ async fn list(args: ListArgs) -> Result<Outcome> {
     Ok(Outcome::Done)
 }
 
-fn line(stored: &Stored) -> String {
+fn line(stored: &Stored, now: DateTime<Utc>) -> String {
     let plan = &stored.canary.plan;
     let slot = plan.slot.format("%Y-%m-%d %H:%M:%SZ");
-    let verdict = stored.canary.standing().map_or("on its way", |j| j.verdict.word());
+    let verdict = match (stored.canary.standing(), UnderWay::of(&stored.canary, now)) {
+        (Some(standing), _) => standing.verdict.word().to_owned(),
+        (None, under_way) => under_way.unwrap_or(UnderWay::OnItsWay).told(&stored.canary, now),
+    };
     let erased = if stored.erased { "  (erased)" } else { "" };
     format!("{}  {:<24}  {:<12}  {slot}  {verdict}{erased}", plan.canary_id, plan.route, plan.kind.word())
 }
@@ -212,7 +220,8 @@ fn spellings(id: &str) -> impl Iterator<Item = String> + use<> {
 async fn send_one(args: SendArgs) -> Result<Outcome> {
     let monitor = wiring::hand(&args.config).await?;
     let route = monitor.route(&args.route)?;
-    let sent = send::manual(&monitor, &route, &args.owner).await?;
+    let ending = Ending { owner: &args.owner, config: &args.config };
+    let sent = send::manual(&monitor, &route, &ending).await?;
     eprintln!("sent canary {sent} on {route}");
     // It has been sent: that the store can't tell now must not look as if it hadn't.
     if send::nobody_serves(&monitor, &route).await.unwrap_or(false) {

@@ -1,7 +1,10 @@
 //! One canary, explained: the timeline of its three views, and why this verdict.
 
+mod doubt;
+mod under_way;
 mod why;
 
+pub use under_way::UnderWay;
 pub use why::why;
 
 use crate::{
@@ -20,9 +23,10 @@ use std::fmt::Write;
 pub type Written = (DateTime<Utc>, Event);
 
 /// One line of JSON for a list.
-pub fn summary(stored: &Stored) -> Value {
+pub fn summary(stored: &Stored, now: DateTime<Utc>) -> Value {
     let plan = &stored.canary.plan;
     let standing = stored.canary.standing();
+    let under_way = UnderWay::of(&stored.canary, now);
     json!({
         "canary_id": plan.canary_id.to_string(),
         "route": plan.route.as_str(),
@@ -31,6 +35,8 @@ pub fn summary(stored: &Stored) -> Value {
         "slot": stamp(plan.slot),
         "verdict": standing.map(|j| j.verdict.word()),
         "class": standing.map(|j| j.class.word()),
+        "verdict_due": under_way.map(|_| stamp(stored.canary.settles_at())),
+        "overdue_so_far_seconds": under_way.and_then(UnderWay::overdue_seconds),
         "corrections": stored.canary.judgements.len().saturating_sub(1),
         "erased": stored.erased,
     })
@@ -39,7 +45,7 @@ pub fn summary(stored: &Stored) -> Value {
 /// All that is known of a canary, as JSON.
 pub fn json(stored: &Stored, events: &[Written], now: DateTime<Utc>) -> Value {
     let canary = &stored.canary;
-    let mut value = summary(stored);
+    let mut value = summary(stored, now);
     value["notification_ids"] =
         canary.notification_ids().iter().map(|id| disclosure::shown(id.as_str())).collect();
     value["traceparent"] = canary.plan.traceparent.clone().into();
@@ -68,10 +74,7 @@ pub fn text(stored: &Stored, events: &[Written], now: DateTime<Utc>) -> String {
     line(format!("canary    {}", plan.canary_id));
     line(format!("route     {}  at {}  ({})", plan.route, plan.location, plan.kind.word()));
     line(format!("slot      {}", stamp(plan.slot)));
-    let verdict = canary
-        .standing()
-        .map_or_else(|| "on its way".to_owned(), |j| format!("{} ({})", j.verdict.word(), j.class.word()));
-    line(format!("verdict   {verdict}"));
+    line(format!("verdict   {}", verdict(canary, now)));
     line(format!("why       {}", why(canary, now)));
     for kind in &canary.disagreements {
         line(format!("contradiction  {}", kind.word()));
@@ -90,6 +93,15 @@ pub fn text(stored: &Stored, events: &[Written], now: DateTime<Utc>) -> String {
         line(format!("{}  {:>9}  {says}", stamp(at), since(canary, at)));
     }
     out
+}
+
+/// The verdict, or where it stands until there is one.
+fn verdict(canary: &Canary, now: DateTime<Utc>) -> String {
+    match (canary.standing(), UnderWay::of(canary, now)) {
+        (Some(standing), _) => format!("{} ({})", standing.verdict.word(), standing.class.word()),
+        (None, Some(under_way)) => under_way.told(canary, now),
+        (None, None) => "not known".to_owned(),
+    }
 }
 
 fn stamp(at: DateTime<Utc>) -> String {
@@ -119,8 +131,8 @@ pub fn says(event: &Event) -> String {
                 SubmissionResult::Refused { reason } => {
                     format!("acceptance: refused, {}{status}", word(reason))
                 }
-                SubmissionResult::Ambiguous { reason } => {
-                    format!("acceptance: not known, {}{status}", word(reason))
+                SubmissionResult::Ambiguous { .. } => {
+                    format!("acceptance: not known, {}", doubt::phrase(submission).unwrap_or_default())
                 }
             }
         }

@@ -9,6 +9,7 @@ pub mod demo;
 pub mod explain;
 pub mod ledger;
 mod out;
+mod paste;
 pub mod pause;
 pub mod paused;
 pub mod preview;

@@ -2,7 +2,7 @@
 
 use super::{
     ConfigFile, Outcome, WrongUsage,
-    paused::{after_resume, whole_seconds},
+    paused::{Ending, after_resume, whole_seconds},
     wiring,
 };
 use crate::cli::out::say;
@@ -56,7 +56,12 @@ pub async fn pause(args: PauseArgs) -> Result<Outcome> {
     let now = clock::now();
     let pause = Pause { route, owner: args.owner, reason: args.reason, until: now + args.duration.delta() };
     opened.store.pause(&pause, &operation(&pause.owner, "pause", pause.route.as_ref())).await?;
-    say!("{} paused until {}", subject(pause.route.as_ref()), whole_seconds(pause.until));
+    let command = Ending { owner: &pause.owner, config: &args.config }.command(pause.route.as_ref());
+    say!(
+        "{} paused until {}; `{command}` ends that sooner",
+        subject(pause.route.as_ref()),
+        whole_seconds(pause.until)
+    );
     Ok(Outcome::Done)
 }
 
@@ -84,7 +89,8 @@ pub async fn resume(args: ResumeArgs) -> Result<Outcome> {
     let has_ended =
         opened.store.resume(route.as_ref(), &operation(&args.owner, "resume", route.as_ref())).await?;
     let left = opened.store.pauses(clock::now()).await?;
-    for line in after_resume(route.as_ref(), has_ended, &left) {
+    let ending = Ending { owner: &args.owner, config: &args.config };
+    for line in after_resume(route.as_ref(), has_ended, &left, &ending) {
         say!("{line}");
     }
     Ok(if has_ended { Outcome::Done } else { Outcome::NotFound })

@@ -1,5 +1,6 @@
 //! What is paused, by whom, until when and why: the same words wherever a command meets a pause.
 
+use super::{ConfigFile, paste};
 use crate::{domain::route::RouteName, store::Pause};
 use chrono::{DateTime, SecondsFormat, Utc};
 
@@ -8,18 +9,37 @@ pub fn whole_seconds(at: DateTime<Utc>) -> String {
     at.to_rfc3339_opts(SecondsFormat::Secs, true)
 }
 
+/// How a pause is ended by whoever runs a command, on the configuration that it was given.
+#[derive(Clone, Copy, Debug)]
+pub struct Ending<'a> {
+    /// Who runs it.
+    pub owner: &'a str,
+    /// The configuration.
+    pub config: &'a ConfigFile,
+}
+
+impl Ending<'_> {
+    /// The whole command that ends the pause of a route, or of all routes, to be pasted.
+    pub fn command(&self, route: Option<&RouteName>) -> String {
+        let route = route.map_or_else(String::new, |route| format!(" {}", paste::word(route.as_str())));
+        let location = self.config.location.as_deref();
+        let location = location.map_or_else(String::new, |name| format!(" --location {}", paste::word(name)));
+        let (owner, path) = (paste::word(self.owner), paste::word(&self.config.path.display().to_string()));
+        format!("delivery-canary resume{route} --owner {owner} --config {path}{location}")
+    }
+}
+
 /// Who is in the way, and how that ends, as in `all routes are paused by ops until 2026-11-30T12:00:00Z (migration): ...`.
-pub fn told(pause: &Pause, already: &str) -> String {
-    let (subject, end) = match &pause.route {
-        Some(route) => (format!("{route} is"), format!("`resume {route}` ends that")),
-        None => ("all routes are".to_owned(), "`resume` without a route ends that".to_owned()),
-    };
+pub fn told(pause: &Pause, already: &str, ending: &Ending<'_>) -> String {
+    let subject =
+        pause.route.as_ref().map_or_else(|| "all routes are".to_owned(), |route| format!("{route} is"));
     let already = if already.is_empty() { String::new() } else { format!("{already} ") };
     format!(
-        "{subject} {already}paused by {} until {} ({}): {end}",
+        "{subject} {already}paused by {} until {} ({}): `{}` ends that",
         pause.owner,
         whole_seconds(pause.until),
-        pause.reason
+        pause.reason,
+        ending.command(pause.route.as_ref())
     )
 }
 
@@ -29,8 +49,8 @@ pub fn holding<'a>(pauses: &'a [Pause], route: &RouteName) -> impl Iterator<Item
 }
 
 /// Why nothing is sent on a route. All pauses are named: each of them has to end.
-pub fn in_the_way(pauses: &[Pause], route: &RouteName) -> String {
-    let all: Vec<String> = holding(pauses, route).map(|pause| told(pause, "")).collect();
+pub fn in_the_way(pauses: &[Pause], route: &RouteName, ending: &Ending<'_>) -> String {
+    let all: Vec<String> = holding(pauses, route).map(|pause| told(pause, "", ending)).collect();
     if all.is_empty() {
         return format!("{route} was paused until this moment: send again");
     }
@@ -38,7 +58,12 @@ pub fn in_the_way(pauses: &[Pause], route: &RouteName) -> String {
 }
 
 /// What came of `resume`, a line each: whether a pause was ended, and which are left in force.
-pub fn after_resume(route: Option<&RouteName>, has_ended: bool, left: &[Pause]) -> Vec<String> {
+pub fn after_resume(
+    route: Option<&RouteName>,
+    has_ended: bool,
+    left: &[Pause],
+    ending: &Ending<'_>,
+) -> Vec<String> {
     let still = if has_ended { "still" } else { "" };
     let left: Vec<&Pause> = match route {
         Some(route) => holding(left, route).collect(),
@@ -53,7 +78,7 @@ pub fn after_resume(route: Option<&RouteName>, has_ended: bool, left: &[Pause]) 
         (None, true, false) => "the pause of all routes is ended".to_owned(),
         (None, false, _) => "there is no pause of all routes".to_owned(),
     };
-    [first].into_iter().chain(left.into_iter().map(|pause| told(pause, still))).collect()
+    [first].into_iter().chain(left.into_iter().map(|pause| told(pause, still, ending))).collect()
 }
 
 #[cfg(test)]
@@ -74,14 +99,21 @@ mod tests {
         }
     }
 
-    const ALL: &str =
-        "paused by ops until 2026-09-21T14:13:20Z (migration): `resume` without a route ends that";
-    const OWN: &str = "paused by ops until 2026-09-21T14:13:20Z (migration): `resume webhook/r1` ends that";
+    const ALL: &str = "paused by ops until 2026-09-21T14:13:20Z (migration): `delivery-canary resume --owner 'on call' \
+                       --config /etc/monitor.yaml --location zurich` ends that";
+    const OWN: &str = "paused by ops until 2026-09-21T14:13:20Z (migration): `delivery-canary resume webhook/r1 --owner 'on call' \
+                       --config /etc/monitor.yaml --location zurich` ends that";
+
+    fn config() -> ConfigFile {
+        ConfigFile { path: "/etc/monitor.yaml".into(), location: Some("zurich".into()) }
+    }
 
     #[test]
     fn each_pause_in_the_way_is_named_with_who_until_when_and_why() {
         let (all, own, other) = (pause(None), pause(Some("r1")), pause(Some("r2")));
-        let said = |pauses: &[Pause]| in_the_way(pauses, &name("r1"));
+        let config = config();
+        let ending = Ending { owner: "on call", config: &config };
+        let said = |pauses: &[Pause]| in_the_way(pauses, &name("r1"), &ending);
         assert_eq!(said(std::slice::from_ref(&all)), format!("all routes are {ALL}"));
         assert_eq!(said(&[other.clone(), own.clone()]), format!("webhook/r1 is {OWN}"));
         assert_eq!(said(&[all, own]), format!("all routes are {ALL}; and webhook/r1 is {OWN}"));
@@ -92,7 +124,10 @@ mod tests {
     fn a_resume_says_what_is_still_paused() {
         let (all, own, other) = (pause(None), pause(Some("r1")), pause(Some("r2")));
         let route = name("r1");
-        let said = |route, has_ended, left: &[Pause]| after_resume(route, has_ended, left).join("\n");
+        let config = config();
+        let ending = Ending { owner: "on call", config: &config };
+        let said =
+            |route, has_ended, left: &[Pause]| after_resume(route, has_ended, left, &ending).join("\n");
         let one = Some(&route);
         assert_eq!(said(one, true, &[]), "webhook/r1 is resumed");
         assert_eq!(said(one, true, std::slice::from_ref(&other)), "webhook/r1 is resumed");

@@ -1,6 +1,10 @@
 //! A canary by hand: planned, submitted and followed like any other.
 
-use super::{explain::Written, paused, wiring::Hand};
+use super::{
+    explain::Written,
+    paused::{self, Ending},
+    wiring::Hand,
+};
 use crate::{
     clock,
     config::model::StoreConfig,
@@ -25,8 +29,8 @@ const LOOKED_THROUGH: u32 = 10_000;
 #[error("{0}")]
 pub struct NotNow(pub String);
 
-/// Sends one canary now.
-pub async fn manual(hand: &Hand, route: &RouteName, owner: &str) -> Result<CanaryId> {
+/// Sends one canary now. `ending` is how whoever sends it would end a pause that is in the way.
+pub async fn manual(hand: &Hand, route: &RouteName, ending: &Ending<'_>) -> Result<CanaryId> {
     let shared = &hand.shared;
     let now = clock::now();
     shared.pauses.store(Arc::new(shared.store.pauses(now).await?));
@@ -41,7 +45,7 @@ pub async fn manual(hand: &Hand, route: &RouteName, owner: &str) -> Result<Canar
         Some(Planned::Ours) => {}
         Some(Planned::Paused) => {
             let pauses = shared.store.pauses(now).await?;
-            return Err(NotNow(paused::in_the_way(&pauses, &route.name)).into());
+            return Err(NotNow(paused::in_the_way(&pauses, &route.name, ending)).into());
         }
         Some(Planned::CapReached) => {
             let reason = format!(
@@ -55,7 +59,7 @@ pub async fn manual(hand: &Hand, route: &RouteName, owner: &str) -> Result<Canar
         }
     }
     let on = request.plan.canary_id.to_string();
-    shared.store.note(&Operation { at: now, who: owner.to_owned(), what: "send".into(), on }).await?;
+    shared.store.note(&Operation { at: now, who: ending.owner.to_owned(), what: "send".into(), on }).await?;
     let id = request.plan.canary_id;
     let submissions = Submissions::new(Arc::clone(shared), CancellationToken::new());
     submissions.submit(Arc::clone(route), request.plan);

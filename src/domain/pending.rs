@@ -189,9 +189,12 @@ impl PendingSnapshot {
 
     /// Whether no row was read at all.
     pub fn is_empty(&self) -> bool {
-        let states = |pending: &RoutePending| PendingState::ALL.iter().all(|state| pending.in_state(*state) == 0);
+        let states =
+            |pending: &RoutePending| PendingState::ALL.iter().all(|state| pending.in_state(*state) == 0);
         let is_empty = |pending: &RoutePending| pending.refused_times == 0 && states(pending);
-        self.figures.settled_rows == 0 && is_empty(&self.figures.other) && self.figures.routes.values().all(is_empty)
+        self.figures.settled_rows == 0
+            && is_empty(&self.figures.other)
+            && self.figures.routes.values().all(is_empty)
     }
 
     /// Whether the result was cut at its row limit.

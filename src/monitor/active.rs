@@ -4,8 +4,7 @@ use super::{adapters::Adapters, counters::Counters};
 use crate::{
     acceptance::Submitter,
     config::{
-        ConfigHash,
-        Config, Route,
+        Config, ConfigHash, Route,
         model::{MaintenanceWindow, ScheduleConfig},
     },
     domain::{

@@ -79,8 +79,11 @@ async fn take(shared: &Shared, fresh: Fresh) {
         Ok(active) => {
             active.configure_counters(&shared.counters);
             shared.active.store(Arc::new(active));
-            let configuration =
-                Configuration { hash: hash.get(), last_reload_successful: true, last_reload_success: Some(now) };
+            let configuration = Configuration {
+                hash: hash.get(),
+                last_reload_successful: true,
+                last_reload_success: Some(now),
+            };
             shared.configuration.store(Arc::new(configuration));
             tracing::info!(event = "configuration_taken", %hash);
             note(shared, RELOAD).await;

@@ -150,9 +150,11 @@ mod tests {
 
     #[test]
     fn one_reading_that_fails_is_enough_and_another_one_does_not_hide_it() {
-        for (broken, well) in
-            [(Reading::Lookup, Reading::Pending), (Reading::Pending, Reading::Lookup), (Reading::Reread, Reading::Follow)]
-        {
+        for (broken, well) in [
+            (Reading::Lookup, Reading::Pending),
+            (Reading::Pending, Reading::Lookup),
+            (Reading::Reread, Reading::Follow),
+        ] {
             let mut sights = Sights::default();
             assert!(!sights.is_up(&ledger()), "nobody has looked");
             assert_eq!(note(&mut sights, well, Look::Good), None);
@@ -175,10 +177,17 @@ mod tests {
         assert!(sights.is_up(&ledger()), "nothing speaks against it");
         assert_eq!(note(&mut sights, Reading::Pending, MISFIT), Some(Turn::Down));
         assert_eq!(note(&mut sights, Reading::Pending, Look::failed("it can't be reached")), None);
-        assert_eq!(note(&mut sights, Reading::Pending, Look::Empty), None, "that a row could not be read is not forgotten");
+        assert_eq!(
+            note(&mut sights, Reading::Pending, Look::Empty),
+            None,
+            "that a row could not be read is not forgotten"
+        );
         assert!(!sights.is_up(&ledger()));
         assert_eq!(note(&mut sights, Reading::Pending, Look::Good), Some(Turn::Up));
-        assert_eq!(note(&mut sights, Reading::Pending, Look::failed("it can't be reached")), Some(Turn::Down));
+        assert_eq!(
+            note(&mut sights, Reading::Pending, Look::failed("it can't be reached")),
+            Some(Turn::Down)
+        );
         assert_eq!(note(&mut sights, Reading::Pending, Look::Empty), Some(Turn::Up));
     }
 

@@ -34,8 +34,7 @@ impl Level {
 
 /// The question on which most speaks against a route, that on arrival before that on time, and how much does.
 fn worst(evidence: &Evidence, weights: &Weights) -> (Question, Stream, Level) {
-    let (arrives, in_time) =
-        (Level::of(&evidence.arrives, weights), Level::of(&evidence.in_time, weights));
+    let (arrives, in_time) = (Level::of(&evidence.arrives, weights), Level::of(&evidence.in_time, weights));
     if arrives >= in_time {
         (Question::Arrives, evidence.arrives, arrives)
     } else {
@@ -79,7 +78,12 @@ impl Turns {
                 "canaries of this route have failed for as long as a page needs"
             ),
             (_, Level::Clear) => {
-                tracing::info!(event = "delivery_recovered", route, location, "nothing speaks against this route any more");
+                tracing::info!(
+                    event = "delivery_recovered",
+                    route,
+                    location,
+                    "nothing speaks against this route any more"
+                );
             }
             (Level::Failing, Level::InQuestion) => tracing::info!(
                 event = "delivery_recovering",

@@ -15,9 +15,7 @@ const ROUTE: [(&str, &str); 2] = [("location", "here"), ("route", "webhook/recei
 const MANY: f64 = 10.0;
 
 fn verdicts(place: &Place, verdict: &str) -> f64 {
-    place
-        .value("delivery_canary_verdicts", &[ROUTE[0], ROUTE[1], ("verdict", verdict)])
-        .unwrap_or_default()
+    place.value("delivery_canary_verdicts", &[ROUTE[0], ROUTE[1], ("verdict", verdict)]).unwrap_or_default()
 }
 
 fn ledger_up(place: &Place) -> Option<f64> {
@@ -117,7 +115,11 @@ async fn a_lookup_that_can_not_read_its_rows_is_down_until_it_is_mended_and_name
 async fn a_pending_query_that_fails_is_down_all_the_while_and_hides_nothing_of_the_canaries() {
     let world = World::new(Shape::default()).await;
     let place = world.configure("monitor");
-    let mended = change(&place, "from notifications n where n.settled_at is null", "from notifications n where n.gone is null");
+    let mended = change(
+        &place,
+        "from notifications n where n.settled_at is null",
+        "from notifications n where n.gone is null",
+    );
     let monitor = place.serve();
     until_sighted(&place);
     until_ledger(&place, 0.0);

@@ -109,7 +109,9 @@ fn blind(plan: &Plan<'_>, alerts: &[&AlertRule], route: &RoutePlan<'_>, out: &mu
         // Everybody's pending are read, and canaries can't be looked up, as far as one location can tell.
         let observers: Vec<_> = ledgers.iter().map(|name| format!("ledger/{name}")).collect();
         let down = |instance: &str| {
-            let down = |observer| change(&f::MONITOR_OBSERVER_UP, &[("observer", observer)], Seg::Is(0.0)).at(instance);
+            let down = |observer| {
+                change(&f::MONITOR_OBSERVER_UP, &[("observer", observer)], Seg::Is(0.0)).at(instance)
+            };
             observers.iter().map(|observer| down(observer.as_str())).collect::<Vec<_>>()
         };
         let here: Vec<_> =
@@ -148,7 +150,8 @@ fn blind(plan: &Plan<'_>, alerts: &[&AlertRule], route: &RoutePlan<'_>, out: &mu
         about.fired = at(first);
         let down = |name: &str| change(&f::MONITOR_OBSERVER_UP, &[("observer", name)], Seg::Is(0.0));
         let down: Vec<_> = names.iter().map(|name| down(name)).collect();
-        let at_instance = |instance: &str| down.iter().map(|down| down.clone().at(instance)).collect::<Vec<_>>();
+        let at_instance =
+            |instance: &str| down.iter().map(|down| down.clone().at(instance)).collect::<Vec<_>>();
         let here = all.iter().filter(|(_, location)| *location == first);
         let here: Vec<_> = here.flat_map(|(instance, _)| at_instance(instance)).collect();
         about.fires("receivers prove nothing at one location", &here);

@@ -1,10 +1,10 @@
 //! Why the verdict on a canary is what it is, in a sentence.
 
-use super::{stamp, word};
+use super::{UnderWay, doubt, stamp};
 use crate::domain::{
     canary::{Canary, Judgement},
     disagreement::Disagreement,
-    evidence::{ArrivalRefusal, RefusalReason, SubmissionResult},
+    evidence::{ArrivalRefusal, RefusalReason},
     following::{Stopped, stopped_at},
     verdict::{Class, ExpectedEnd, LedgerState, SinkState, Verdict},
 };
@@ -13,7 +13,9 @@ use chrono::{DateTime, TimeDelta, Utc};
 /// Why the standing verdict is what it is, in a sentence.
 pub fn why(canary: &Canary, now: DateTime<Utc>) -> String {
     let Some(standing) = canary.standing() else {
-        return format!("it is on its way; its verdict is due by {}", stamp(canary.settles_at()));
+        let under_way = UnderWay::of(canary, now).unwrap_or(UnderWay::OnItsWay);
+        let it = if under_way == UnderWay::Arrived { "it has" } else { "it is" };
+        return format!("{it} {}", under_way.told(canary, now));
     };
     format!(
         "{}{}{}",
@@ -101,6 +103,10 @@ fn addition(canary: &Canary, standing: &Judgement, now: DateTime<Utc>) -> String
         (Verdict::Suppressed | Verdict::Rejected, _, Some(_)) if standing.class == Class::Good => {
             ", as the route expects".to_owned()
         }
+        (Verdict::Late, Some(stage), _) if stage == Stopped::Monitor.word() => {
+            "; nothing of it is missing; the ledger could not be read, so it is not known where the time went"
+                .to_owned()
+        }
         (Verdict::Late, ..) => {
             "; nothing of it is missing, and the timeline shows where the time went".to_owned()
         }
@@ -134,11 +140,8 @@ fn unknown(canary: &Canary, judged_at: DateTime<Utc>) -> String {
         "it was accepted, and nothing arrived for as long as it was followed; whether it is lost or still on its way is not known"
             .to_owned()
     } else {
-        let doubt = canary.acceptance.submissions.iter().rev().find_map(|s| match &s.result {
-            SubmissionResult::Ambiguous { reason } => Some(word(reason)),
-            _ => None,
-        });
-        let doubt = doubt.map_or_else(String::new, |reason| format!(" ({reason})"));
+        let doubt = doubt::all(&canary.acceptance.submissions);
+        let doubt = if doubt.is_empty() { doubt } else { format!(" ({doubt})") };
         format!("whether the service accepted it is not known{doubt}, and nothing arrived")
     };
     let ledger = match (canary.ledger_state(judged_at), &canary.ledger.row) {
@@ -151,7 +154,7 @@ fn unknown(canary: &Canary, judged_at: DateTime<Utc>) -> String {
             format!("the ledger has it pending, its newest attempt `{outcome}`")
         }
         (LedgerState::NoRow, _) => "the ledger has no row of it".to_owned(),
-        (LedgerState::Unobserved, _) if !canary.plan.has_ledger => {
+        (LedgerState::Unobserved, _) if !canary.plan.is_in_ledger() => {
             "the route has no ledger that could say more".to_owned()
         }
         (LedgerState::Unobserved, _) => "we could not read the ledger freshly enough".to_owned(),

@@ -247,7 +247,14 @@ impl Following {
         let changes = self.flow.end_pass()?;
         self.notifications = notifications.watermark;
         self.attempts = attempts_mark.unwrap_or_default();
-        Ok(Passed { changes, as_of: notifications.as_of, is_end, rows, has_reread: !wanted.is_empty(), recent })
+        Ok(Passed {
+            changes,
+            as_of: notifications.as_of,
+            is_end,
+            rows,
+            has_reread: !wanted.is_empty(),
+            recent,
+        })
     }
 
     /// What the audit may take of these rows.

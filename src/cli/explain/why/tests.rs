@@ -3,7 +3,7 @@
 use super::*;
 use crate::domain::{
     canary::{CanaryKind, Event, Plan},
-    evidence::{AmbiguityReason, AttemptFact, Content, LedgerRow, Receipt, Submission},
+    evidence::{AmbiguityReason, AttemptFact, Content, LedgerRow, Receipt, Submission, SubmissionResult},
     outcome::{Disposition, Outcome},
     route::{CanaryId, Channel, IdempotencyKey, Location, NotificationId, RouteName},
 };
@@ -47,6 +47,17 @@ fn accepted() -> Event {
 
 fn timed_out() -> Event {
     submitted(None, SubmissionResult::Ambiguous { reason: AmbiguityReason::Timeout })
+}
+
+fn answered_500(second: i64) -> Event {
+    let result = SubmissionResult::Ambiguous { reason: AmbiguityReason::Status };
+    Event::Submitted(Submission {
+        way: None,
+        started_at: at(second),
+        ended_at: at(second),
+        status: Some(500),
+        result,
+    })
 }
 
 fn refusal() -> Event {
@@ -101,7 +112,7 @@ fn each_verdict_says_what_is_known_and_stops_nothing_that_arrived() {
     let malformed = || Content::Malformed { failed: BTreeSet::from(["amount".to_owned()]) };
     let seen = |events: Vec<Event>| events.into_iter().chain(sighted()).collect::<Vec<_>>();
     let (early, late) = (100, 800);
-    let expected: [(Verdict, &str, Vec<Event>, i64); 16] = [
+    let expected: [(Verdict, &str, Vec<Event>, i64); 18] = [
         (
             Verdict::OnTime,
             "it arrived whole, within its deadline of 60s",
@@ -111,6 +122,17 @@ fn each_verdict_says_what_is_known_and_stops_nothing_that_arrived() {
         (
             Verdict::Late,
             "it arrived whole, 12s after its deadline of 60s; nothing of it is missing, and the timeline shows where the time went",
+            seen(vec![
+                accepted(),
+                arrived(72, Content::Intact),
+                ledger(Some(Disposition::Delivered), &[Outcome::Delivered]),
+            ]),
+            early,
+        ),
+        (
+            Verdict::Late,
+            "it arrived whole, 12s after its deadline of 60s; nothing of it is missing; the ledger could not be read, so it is not known \
+             where the time went",
             seen(vec![accepted(), arrived(72, Content::Intact)]),
             early,
         ),
@@ -170,14 +192,20 @@ fn each_verdict_says_what_is_known_and_stops_nothing_that_arrived() {
         ),
         (
             Verdict::Unknown,
-            "whether the service accepted it is not known (timeout), and nothing arrived: the ledger has no row of it",
+            "whether the service accepted it is not known (no answer came in time), and nothing arrived: the ledger has no row of it",
             seen(vec![timed_out(), ledger(None, &[])]),
             early,
         ),
         (
             Verdict::Unknown,
-            "whether the service accepted it is not known (timeout), and nothing arrived: we could not read the ledger freshly enough",
+            "whether the service accepted it is not known (no answer came in time), and nothing arrived: we could not read the ledger freshly enough",
             seen(vec![timed_out()]),
+            early,
+        ),
+        (
+            Verdict::Unknown,
+            "whether the service accepted it is not known (it answered 500, three times), and nothing arrived: the ledger has no row of it",
+            seen(vec![answered_500(0), answered_500(1), answered_500(2), ledger(None, &[])]),
             early,
         ),
         (
@@ -274,4 +302,49 @@ fn another_monitor_with_the_same_location_is_thought_of() {
     let (verdict, text) =
         said(plan(ExpectedEnd::Delivered, true), events.into_iter().chain(sighted()).collect(), 800);
     assert!(verdict == Verdict::OnTime && !text.contains(hint), "what arrived needs no such hint: {text}");
+}
+
+#[test]
+fn what_has_no_verdict_is_overdue_so_far_from_its_deadline_on() {
+    let said = |expected_end, events: Vec<Event>, now| {
+        why(&Canary::fold(plan(expected_end, true), &events), at(now))
+    };
+    let due = "2026-09-21T14:14:50.000Z";
+    for (expected_end, events, now, words) in [
+        (ExpectedEnd::Delivered, vec![accepted()], 60, "it is on its way; verdict by"),
+        (ExpectedEnd::Delivered, vec![accepted()], 72, "it is overdue so far, by 12.0s; verdict by"),
+        (
+            ExpectedEnd::Delivered,
+            vec![accepted()],
+            95,
+            "it is overdue so far, by 35.0s; its verdict was due at",
+        ),
+        (
+            ExpectedEnd::Suppressed,
+            vec![accepted()],
+            72,
+            "it is not judged yet, 12.0s after its deadline; verdict by",
+        ),
+        (
+            ExpectedEnd::Delivered,
+            vec![accepted(), arrived(65, Content::Intact)],
+            72,
+            "it has arrived, and not judged yet; verdict by",
+        ),
+    ] {
+        assert_eq!(said(expected_end, events, now), format!("{words} {due}"));
+    }
+}
+
+#[test]
+fn a_row_that_was_pending_before_the_deadline_does_not_say_where_it_stands_now() {
+    let Event::LedgerRead { row, .. } = ledger(Some(Disposition::Pending), &[]) else {
+        panic!("a row was read")
+    };
+    let stage = |read_at: i64| {
+        let read = Event::LedgerRead { as_of: at(read_at), row: row.clone() };
+        let canary = Canary::fold(plan(ExpectedEnd::Delivered, true), &[accepted(), read]);
+        stopped_at(&canary, Verdict::Overdue, at(100))
+    };
+    assert_eq!((stage(5), stage(61)), (Some(Stopped::Monitor), Some(Stopped::Ledger)));
 }
