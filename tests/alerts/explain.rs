@@ -77,6 +77,8 @@ fn agree(what: &str, said: Times, mut seen: Vec<f64>) {
     }
 }
 
+/// The seeds are fixed. By chance alone two such samples differ by 2 % at medians and by 4 % at the 95th of 100, one standard deviation, and by less in
+/// total outages. The limit is a tenth: what is wrong by 14 % at a median, or by a fifth at the 95th of 100, is found at 98 of 100 seeds.
 #[test]
 fn canaries_page_as_soon_as_in_a_plain_simulation() {
     let office = "expression: \"*/15 8-17 * * 1-5\"";
@@ -84,13 +86,13 @@ fn canaries_page_as_soon_as_in_a_plain_simulation() {
     let any = edit(&example(), "    deadline: 30s\n", "    deadline: 30s\n    page_on: any\n");
     let cases = [
         ("a cron expression, two of two", example(), "webhook/receipts", 2, &SHARES[..], 1_000),
-        ("every minute, two of two", example(), "webhook/transfer-alerts", 2, &SHARES, 1_000),
-        ("every minute, one of two", any, "webhook/transfer-alerts", 1, &SHARES, 1_000),
-        ("office hours", office, "webhook/receipts", 2, &SHARES[..1], 800),
+        ("every minute, two of two", example(), "webhook/transfer-alerts", 2, &SHARES[..2], 600),
+        ("every minute, one of two", any, "webhook/transfer-alerts", 1, &SHARES[..2], 600),
+        ("office hours", office, "webhook/receipts", 2, &SHARES[..1], 600),
     ];
     for (what, text, name, needed, shares, count) in cases {
         // What comes for nothing is not asked here, and would be weighed for long.
-        let said = explained_of(&text, Some(name), &Size { years: Some(0.1), ..SIZE });
+        let said = explained_of(&text, Some(name), &Size { years: Some(0.1), outages: 1_500, ..SIZE });
         let said = times(row(route(&said, name), catalog::CANARY_FAILING.name, None));
         let config = load(&text).config;
         let route = config.routes.iter().find(|route| route.full_name().as_str() == name).expect("a route");

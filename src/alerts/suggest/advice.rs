@@ -272,7 +272,7 @@ fn sustain(given: &Given<'_>) -> (Advice, Span) {
     let mut why = why;
     if let Some(longest) = short.iter().max() {
         why += &format!(
-            "; {} of the incidents lasted at most twice as long: if what it was mended itself, try `alerts backtest --sustain {}`",
+            "; {} of the incidents lasted at most twice as long: where such mend themselves, try `alerts backtest --sustain {}`",
             short.len(),
             minute_after(*longest)
         );
