@@ -2,7 +2,8 @@
 //!
 //! What it reads of the store grows with the routes and with history. Each part is read again only when a hundred times its last
 //! reading's duration has passed, so that none takes more than a hundredth of the time, however much there is: a part that takes
-//! 30 ms is read each three seconds.
+//! 30 ms is read each three seconds. None is left out for longer than half a minute: a reading that was slow once, as when the store comes
+//! back, says nothing of the next.
 
 use super::{
     adapters::LedgerAdapter,
@@ -35,6 +36,9 @@ const EVERY: Duration = Duration::from_secs(1);
 /// A window is not read more often than this.
 const WINDOW_EVERY: Duration = Duration::from_secs(2);
 
+/// Longest time between two readings of a part.
+const LONGEST_PAUSE: Duration = Duration::from_secs(30);
+
 /// How much of the time may go into reading one part: one part in so many.
 const SHARE: u32 = 100;
 
@@ -62,7 +66,7 @@ impl<T> Kept<T> {
         let started = Instant::now();
         if self.again.is_none_or(|again| again <= started) {
             self.value = read.await?;
-            self.again = Some(started + (started.elapsed() * SHARE).max(least));
+            self.again = Some(started + (started.elapsed() * SHARE).min(LONGEST_PAUSE).max(least));
         }
         Ok(())
     }
