@@ -1,6 +1,8 @@
 //! The pure core: the whole product of view states, and any order of evidence.
 
+mod duplicates;
 mod failure_evidence;
+mod following;
 mod history;
 mod refusal;
 mod sight;
@@ -174,6 +176,7 @@ fn submission() -> impl Strategy<Value = Event> {
     (0i64..100, 0i64..20, result).prop_map(|(start, took, result)| {
         Event::Submitted(Submission {
             way: None,
+            ledger: None,
             started_at: instant(start),
             ended_at: instant(start + took),
             status: None,
@@ -321,6 +324,7 @@ proptest! {
 fn a_ledger_row_or_a_receipt_resolves_an_unknown_submission() {
     let timed_out = Event::Submitted(Submission {
         way: None,
+        ledger: None,
         started_at: instant(0),
         ended_at: instant(15),
         status: None,

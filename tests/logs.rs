@@ -98,6 +98,7 @@ fn canary(attempt_ids: &[&str]) -> Canary {
     let events = [
         Event::Submitted(Submission {
             way: None,
+            ledger: None,
             started_at: instant(0),
             ended_at: instant(120),
             status: Some(202),

@@ -139,8 +139,14 @@ async fn plan(store: &dyn Store, route: &RouteName, ids: &[CanaryId], now: DateT
             let result = SubmissionResult::Accepted {
                 notification_id: Some(NotificationId::from_text(id.to_string())),
             };
-            let submission =
-                Submission { way: None, started_at: now, ended_at: now, status: Some(201), result };
+            let submission = Submission {
+                way: None,
+                ledger: None,
+                started_at: now,
+                ended_at: now,
+                status: Some(201),
+                result,
+            };
             Append {
                 canary_id: *id,
                 events: vec![Event::Submitted(submission)],

@@ -132,7 +132,14 @@ impl Submitter for HttpSubmitter {
             Err(stop) => Err(stop),
         };
         let (status, result) = sent.unwrap_or_else(|stop| (None, self.stopped(request, &stop)));
-        Submission { started_at, ended_at: end(started_at, clock.elapsed()), status, way: None, result }
+        Submission {
+            started_at,
+            ended_at: end(started_at, clock.elapsed()),
+            status,
+            way: None,
+            ledger: None,
+            result,
+        }
     }
 
     fn repeats_safely(&self) -> bool {

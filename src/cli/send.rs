@@ -13,7 +13,7 @@ use crate::{
         route::{CanaryId, RouteName},
         schedule::Schedule,
     },
-    monitor::{follower, planner, reloader, submitter::Submissions},
+    monitor::{planner, reloader, submitter::Submissions},
     store::{self, Operation, Planned, Stored},
 };
 use anyhow::{Context, Result, bail};
@@ -103,11 +103,11 @@ pub async fn nobody_serves(hand: &Hand, route: &RouteName) -> Result<bool> {
     Ok(hand.shared.store.sink_proof(sink.way(), since, now).await?.is_none())
 }
 
-/// Follows a canary until it has a verdict. The receipt comes to the monitor that serves; this only looks.
+/// Watches a canary until it has a verdict. The monitor that serves takes its receipt and gives the verdict, by the configuration that
+/// is in force there: this only looks.
 pub async fn until_settled(hand: &Hand, id: CanaryId, every: Duration) -> Result<(Stored, Vec<Written>)> {
     let mut last_seen = String::new();
     loop {
-        follower::pass(&hand.shared, clock::now()).await?;
         let found = hand.shared.store.canary(id).await?.context("the canary is gone from the store")?;
         if found.0.canary.standing().is_some() {
             return Ok(found);
@@ -118,9 +118,12 @@ pub async fn until_settled(hand: &Hand, id: CanaryId, every: Duration) -> Result
             eprintln!("{seen}; its verdict is due by {by}");
             last_seen = seen;
         }
-        // A canary always has a verdict soon after its settlement: only a store that stands still does not.
+        // A canary always has a verdict soon after its settlement, where somebody serves.
         if clock::now() > found.0.canary.settles_at() + TimeDelta::seconds(60) {
-            bail!("no verdict a minute after it was due; last seen: {last_seen}");
+            bail!(
+                "no verdict a minute after it was due: the process that serves on this store gives it, and none does or it stands \
+                 still; last seen: {last_seen}"
+            );
         }
         tokio::time::sleep(every).await;
     }

@@ -308,17 +308,12 @@ impl Canary {
         self.deadline() + self.plan.settle
     }
 
-    /// When following it is over; never before its settlement.
-    pub fn followed_until(&self) -> DateTime<Utc> {
-        (self.plan.slot + self.plan.follow_for).max(self.settles_at())
-    }
-
     /// The state of the ledger for a judgement at `now`: that a row is absent is proven only by a reading that
     /// is not older than acceptance plus the time that a row may take to become visible, nor, once following is over,
     /// than its end.
     pub fn ledger_state(&self, now: DateTime<Utc>) -> LedgerState {
         let visible = self.due_from() + self.plan.ledger_overlap;
-        let needed = if now >= self.followed_until() { visible.max(self.followed_until()) } else { visible };
+        let needed = if self.following_is_over(now) { visible.max(self.followed_until()) } else { visible };
         self.ledger.state(needed)
     }
 
@@ -328,7 +323,7 @@ impl Canary {
             acceptance: self.acceptance_state(),
             ledger: self.ledger_state(now),
             sink: self.sink_state(),
-            following_over: now >= self.followed_until(),
+            following_over: self.following_is_over(now),
         }
     }
 

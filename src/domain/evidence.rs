@@ -75,6 +75,9 @@ pub struct Submission {
     /// By which way its receipt comes to us; nothing where it has no receiver of ours.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub way: Option<Way>,
+    /// The ledger, by its name, that its route had then; nothing where it had none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ledger: Option<String>,
     /// What came of it.
     #[serde(flatten)]
     pub result: SubmissionResult,
@@ -114,6 +117,11 @@ impl AcceptanceView {
     /// The ways by which a receipt may come: more than one where the public address was changed between two submissions.
     pub fn ways(&self) -> BTreeSet<Way> {
         self.submissions.iter().filter_map(|s| s.way).collect()
+    }
+
+    /// The ledgers in which a row of it may be: more than one where the route's was changed between two submissions.
+    pub fn ledgers(&self) -> BTreeSet<&str> {
+        self.submissions.iter().filter_map(|s| s.ledger.as_deref()).collect()
     }
 
     /// Every notification id that was answered. More than one is a second effect for one key.

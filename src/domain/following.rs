@@ -3,6 +3,7 @@
 use super::{
     canary::Canary,
     evidence::ArrivalRefusal,
+    outcome::Disposition,
     verdict::{AcceptanceState, LedgerState, SinkState, Verdict},
 };
 use chrono::{DateTime, TimeDelta, Utc};
@@ -99,12 +100,43 @@ fn has_late_reading(canary: &Canary) -> bool {
     canary.ledger.row.as_ref().is_some_and(|(as_of, _)| *as_of >= canary.deadline())
 }
 
+/// How long the ledger is asked after the end of following, until a reading is as of that end: the most that its `freshness` may be.
+/// A replica lags, and a single look may fail.
+const LAST_READING_WITHIN: TimeDelta = TimeDelta::hours(1);
+
+impl Canary {
+    /// Until when it is followed; never less than to its settlement.
+    pub fn followed_until(&self) -> DateTime<Utc> {
+        (self.plan.slot + self.plan.follow_for).max(self.settles_at())
+    }
+
+    /// Whether following it is over at `now`: its time is, and the ledger has said all that it can say of that time, or was asked
+    /// long enough.
+    pub fn following_is_over(&self, now: DateTime<Utc>) -> bool {
+        let until = self.followed_until();
+        now >= until
+            && (!self.plan.is_in_ledger()
+                || self.ledger_has_said_all(until)
+                || now >= until + LAST_READING_WITHIN)
+    }
+
+    /// Whether no later reading can say more of what was until `at`: one is as of then or later, or an end was read, which stands.
+    fn ledger_has_said_all(&self, at: DateTime<Utc>) -> bool {
+        let has_end = self
+            .ledger
+            .row
+            .as_ref()
+            .filter(|(as_of, row)| *as_of >= at || row.disposition != Disposition::Pending);
+        has_end.is_some() || self.ledger.absent_as_of.is_some_and(|as_of| as_of >= at)
+    }
+}
+
 /// When the canary is next to be looked at after a look at `now`; nothing when nothing more is to be learned.
 ///
 /// The times of attempts stand in the ledger, so early looks would only cost: before the settlement the ledger is asked only
 /// to resolve an acceptance that is not known, at growing distances; then once at the settlement, and while anything is
-/// open, hourly at most, until following is over. A definite refusal is settled at once; what a message to ourselves may yet
-/// show is looked for at growing distances too.
+/// open, hourly at most, until following is over: then until a reading is as of that end. A definite refusal is settled at once;
+/// what a message to ourselves may yet show is looked for at growing distances too.
 pub fn next_look(canary: &Canary, now: DateTime<Utc>) -> Option<DateTime<Utc>> {
     let settled = canary.settlement().is_some();
     if settled && canary.is_complete() {
@@ -124,8 +156,12 @@ pub fn next_look(canary: &Canary, now: DateTime<Utc>) -> Option<DateTime<Utc>> {
         let early = unresolved || canary.awaits_proof();
         return Some(if early { (now + pause).min(judged) } else { judged });
     }
-    if now >= canary.followed_until() {
+    if canary.following_is_over(now) {
         return None;
+    }
+    let past_its_end = now - canary.followed_until();
+    if past_its_end >= TimeDelta::zero() {
+        return Some(now + past_its_end.clamp(TimeDelta::seconds(1), TimeDelta::seconds(60)));
     }
     let pause = age.clamp(TimeDelta::seconds(60), TimeDelta::hours(1));
     let regular = if wants_ledger || canary.sink_state() == SinkState::Nothing {

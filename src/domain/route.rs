@@ -84,6 +84,12 @@ impl RouteName {
     pub fn new(channel: Channel, name: &str) -> Self {
         Self(format!("{}/{name}", channel.word()))
     }
+
+    /// Its channel; nothing where the text is no full name.
+    pub fn channel(&self) -> Option<Channel> {
+        let (channel, _) = self.0.split_once('/')?;
+        Channel::ALL.into_iter().find(|known| known.word() == channel)
+    }
 }
 
 /// The id of one canary, a UUID of version 7.

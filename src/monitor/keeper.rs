@@ -84,9 +84,12 @@ impl StoreKeeper {
 impl Keeper for StoreKeeper {
     async fn arrived(&self, arrival: Arrival) -> Admission {
         let look_by = Some(arrival.receipt.at);
+        // With what we refused of it before: a repetition that we asked for must not be taken for a duplicate.
+        let refused = lock(&self.refused).waiting_of(arrival.canary_id);
+        let refused = refused.into_iter().map(|(at, reason)| Event::ArrivalRefused { at, reason });
         let append = Append {
             canary_id: arrival.canary_id,
-            events: vec![Event::Received(arrival.receipt)],
+            events: refused.chain([Event::Received(arrival.receipt)]).collect(),
             look_by,
             release: false,
         };

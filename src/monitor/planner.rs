@@ -61,5 +61,5 @@ pub fn longest_submission(route: &ActiveRoute, shared: &Shared, kind: CanaryKind
     };
     let tries = i32::try_from(http.max_submissions).unwrap_or(i32::MAX).min(10);
     let waits = http.resubmit_after.delta() * ((1 << tries) - 1);
-    http.total_timeout.delta() * (tries + 1) + waits + TimeDelta::seconds(10)
+    http.total_timeout.delta() * (tries + 1) + waits + TimeDelta::seconds(15)
 }

@@ -35,6 +35,12 @@ impl Refused {
         true
     }
 
+    /// What waits of one canary.
+    pub fn waiting_of(&self, canary_id: CanaryId) -> Vec<(DateTime<Utc>, ArrivalRefusal)> {
+        let of_it = self.waiting.iter().filter(|(canary, _, _)| *canary == canary_id);
+        of_it.map(|(_, at, reason)| (*at, *reason)).collect()
+    }
+
     /// What waits, the oldest first.
     pub fn waiting(&self) -> Vec<Entry> {
         self.waiting.clone()
@@ -69,6 +75,8 @@ mod tests {
         let expected =
             [(canary(1), at(0), ArrivalRefusal::Unavailable), (canary(1), at(5), ArrivalRefusal::TooLarge)];
         assert_eq!(refused.waiting(), expected);
+        assert_eq!(refused.waiting_of(canary(1)).len(), 2);
+        assert_eq!(refused.waiting_of(canary(2)), []);
         refused.written(1);
         assert_eq!(refused.waiting(), expected[1..]);
         refused.written(1);

@@ -135,7 +135,14 @@ impl Scheduler {
         if !submissions.has_room() {
             return Ok(());
         }
-        let mut wishes = self.due(shared, &active, now);
+        let due: Vec<StreamKey> = std::iter::from_fn(|| self.agenda.take_due(now)).collect();
+        if due.iter().any(|key| self.has_missed(shared, &active, key, now))
+            && let Err(error) = self.learn_what_others_served(shared, &active, now).await
+        {
+            self.put_back(&active, &due);
+            return Err(error);
+        }
+        let mut wishes = self.due(shared, &active, due, now);
         wishes.extend(self.confirmations(shared, &active, now));
         self.plan(shared, submissions, wishes, now).await
     }
@@ -167,12 +174,17 @@ impl Scheduler {
             return Ok(());
         }
         self.handled.retain(|(route, _), _| active.routes.contains_key(route));
-        for route in active.routes.values() {
-            for stream in &route.streams {
-                if !self.handled.contains_key(&(route.name.clone(), stream.kind)) {
-                    self.resume(shared, route, stream.kind, now).await?;
-                }
-            }
+        let streams = active.routes.values().flat_map(|route| route.streams.iter().map(move |s| (route, s)));
+        let mut fresh: Vec<(StreamKey, DateTime<Utc>)> =
+            streams.map(|(route, s)| ((route.name.clone(), s.kind), now - s.offset)).collect();
+        fresh.retain(|(key, _)| !self.handled.contains_key(key));
+        if !fresh.is_empty() {
+            let newest = shared.store.newest_slots(&shared.location).await?;
+            let left = |(key, until)| {
+                let handled = left_at(newest.get(&key).copied(), until);
+                (key, handled)
+            };
+            self.handled.extend(fresh.into_iter().map(left));
         }
         self.agenda = Agenda::default();
         for route in active.routes.values() {
@@ -192,9 +204,50 @@ impl Scheduler {
         }
     }
 
-    /// Takes what is due from the agenda. What is wished for is put back when it is planned, all else at once.
-    fn due(&mut self, shared: &Shared, active: &Active, now: DateTime<Utc>) -> Vec<Wish> {
-        let due: Vec<StreamKey> = std::iter::from_fn(|| self.agenda.take_due(now)).collect();
+    /// Whether slots of this stream have passed, as far as this process knows.
+    fn has_missed(&self, shared: &Shared, active: &Active, key: &StreamKey, now: DateTime<Utc>) -> bool {
+        let (Some(route), Some(handled)) = (active.routes.get(&key.0), self.handled.get(key)) else {
+            return false;
+        };
+        let stream = route.stream(key.1);
+        shared.paused(&route.name, now).is_none()
+            && stream.schedule.due(handled.until, now - stream.offset, stream.tolerance).missed > 0
+    }
+
+    /// While this process stood still, or was cut off from the store, a replica may have served what it did not.
+    async fn learn_what_others_served(
+        &mut self,
+        shared: &Shared,
+        active: &Active,
+        now: DateTime<Utc>,
+    ) -> Result<(), StoreError> {
+        let newest = shared.store.newest_slots(&shared.location).await?;
+        for (key, slot) in newest {
+            let Some(route) = active.routes.get(&key.0) else { continue };
+            let stored = left_at(Some(slot), now - route.stream(key.1).offset).until;
+            if let Some(handled) = self.handled.get_mut(&key) {
+                handled.until = handled.until.max(stored);
+            }
+        }
+        Ok(())
+    }
+
+    fn put_back(&mut self, active: &Active, streams: &[StreamKey]) {
+        for (name, kind) in streams {
+            if let Some(route) = active.routes.get(name) {
+                self.put(route, *kind);
+            }
+        }
+    }
+
+    /// The wishes of streams that were taken from the agenda. Those are put back when they are planned, all others at once.
+    fn due(
+        &mut self,
+        shared: &Shared,
+        active: &Active,
+        due: Vec<StreamKey>,
+        now: DateTime<Utc>,
+    ) -> Vec<Wish> {
         let mut wishes = Vec::new();
         for key in due {
             let Some(route) = active.routes.get(&key.0) else { continue };
@@ -241,20 +294,6 @@ impl Scheduler {
         }
         let request = planner::plan(shared, route, CanaryKind::Confirmation, instant, Some(parent), now);
         Some(Wish { request, route: Arc::clone(route), missed: 0, until: instant })
-    }
-
-    /// Where a stream was left: at the newest slot in the store, or, on the very first start, now.
-    async fn resume(
-        &mut self,
-        shared: &Shared,
-        route: &ActiveRoute,
-        kind: CanaryKind,
-        now: DateTime<Utc>,
-    ) -> Result<(), StoreError> {
-        let stored = shared.store.newest_slot(&route.name, &shared.location, kind).await?;
-        let handled = left_at(stored, now - route.stream(kind).offset);
-        self.handled.insert((route.name.clone(), kind), handled);
-        Ok(())
     }
 
     async fn plan(

@@ -9,12 +9,17 @@ use crate::{
         canary::{Canary, CanaryKind, Event, Plan},
         evidence::{AmbiguityReason, RefusalReason, Submission, SubmissionResult},
         following::next_look,
+        route::CanaryId,
         watch::Way,
     },
-    store::{Append, Appended},
+    store::{Append, Appended, StoreError, Stored},
 };
 use chrono::{DateTime, TimeDelta, Utc};
-use std::{sync::Arc, time::Duration};
+use std::{
+    collections::HashSet,
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
 use tokio::sync::Semaphore;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
@@ -23,6 +28,12 @@ const MOST_AT_A_TIME: usize = 1024;
 
 /// Most submissions that wait for a place. While there are more, nothing is planned.
 const MOST_WAITING: usize = 1024;
+
+/// How long a canary that was taken over is held. It is held again before that ends, for as long as it is under way here.
+const HELD_FOR: TimeDelta = TimeDelta::seconds(60);
+
+/// Most that are taken over at a time.
+const TAKEN_AT_A_TIME: u32 = 256;
 
 /// How long after it was planned a canary that was never heard of is still sent.
 const RESUME_WITHIN: TimeDelta = TimeDelta::minutes(10);
@@ -37,12 +48,53 @@ pub struct Submissions {
     places: Arc<Semaphore>,
     tasks: TaskTracker,
     cancel: CancellationToken,
+    under_way: Arc<Mutex<HashSet<CanaryId>>>,
+}
+
+/// A canary that is under way here, until this is dropped.
+struct UnderWay {
+    canary_id: CanaryId,
+    all: Arc<Mutex<HashSet<CanaryId>>>,
+}
+
+impl UnderWay {
+    /// Nothing where it is under way already: one canary has one series of submissions at a time.
+    fn begin(all: &Arc<Mutex<HashSet<CanaryId>>>, canary_id: CanaryId) -> Option<Self> {
+        // Each change is one insertion or removal, so that a panic elsewhere leaves the set whole.
+        let is_new = all.lock().unwrap_or_else(PoisonError::into_inner).insert(canary_id);
+        is_new.then(|| Self { canary_id, all: Arc::clone(all) })
+    }
+}
+
+impl Drop for UnderWay {
+    fn drop(&mut self) {
+        self.all.lock().unwrap_or_else(PoisonError::into_inner).remove(&self.canary_id);
+    }
+}
+
+/// Where the traces of a submission will be found.
+struct Traces {
+    way: Option<Way>,
+    ledger: Option<String>,
+}
+
+impl Traces {
+    /// The submission with its traces.
+    fn on(&self, submission: Submission) -> Submission {
+        Submission { way: self.way, ledger: self.ledger.clone(), ..submission }
+    }
 }
 
 impl Submissions {
     /// None under way.
     pub fn new(shared: Arc<Shared>, cancel: CancellationToken) -> Self {
-        Self { shared, places: Arc::new(Semaphore::new(MOST_AT_A_TIME)), tasks: TaskTracker::new(), cancel }
+        Self {
+            shared,
+            places: Arc::new(Semaphore::new(MOST_AT_A_TIME)),
+            tasks: TaskTracker::new(),
+            cancel,
+            under_way: Arc::default(),
+        }
     }
 
     /// Whether more may be planned. What is planned faster than it can be submitted would wait longer and longer, and go out
@@ -53,12 +105,15 @@ impl Submissions {
 
     /// Submits a planned canary, in a task of its own.
     pub fn submit(&self, route: Arc<ActiveRoute>, plan: Plan) {
-        self.spawn(route, plan, Vec::new());
+        if let Some(held) = UnderWay::begin(&self.under_way, plan.canary_id) {
+            self.spawn(route, plan, Vec::new(), held);
+        }
     }
 
-    fn spawn(&self, route: Arc<ActiveRoute>, plan: Plan, before: Vec<Event>) {
+    fn spawn(&self, route: Arc<ActiveRoute>, plan: Plan, before: Vec<Event>, held: UnderWay) {
         let this = self.clone();
         self.tasks.spawn(async move {
+            let _held = held;
             let Ok(_place) = this.places.acquire().await else { return };
             this.submit_until_known(&route, plan, before).await;
         });
@@ -70,11 +125,16 @@ impl Submissions {
         self.tasks.wait().await;
     }
 
-    /// Takes over what a process that is gone left unsubmitted. Runs until it is cancelled.
+    /// Takes over what a process that is gone left unsubmitted, and holds on to what is under way here. Runs until it is cancelled.
     pub async fn take_over(self, cancel: CancellationToken) {
         while !cancel.is_cancelled() {
             let result = self.take_over_once().await;
             self.shared.loops.ended(LoopName::Submitter, result.is_ok(), clock::now());
+            match result {
+                Ok(taken) if taken >= TAKEN_AT_A_TIME as usize => continue,
+                Ok(_) => {}
+                Err(error) => tracing::debug!(event = "taking_over_postponed", reason = %error),
+            }
             tokio::select! {
                 () = cancel.cancelled() => return,
                 () = tokio::time::sleep(Duration::from_secs(2)) => {}
@@ -82,25 +142,37 @@ impl Submissions {
         }
     }
 
-    async fn take_over_once(&self) -> Result<(), crate::store::StoreError> {
+    /// Each call of the store is made once: what fails is found again when its lease ends.
+    async fn take_over_once(&self) -> Result<usize, StoreError> {
         let now = clock::now();
-        let lease = planner::lease(&self.shared, TimeDelta::seconds(90), now);
-        let left = self.shared.store.take_over(&self.shared.location, now, &lease, 256).await?;
+        let lease = planner::lease(&self.shared, HELD_FOR, now);
+        let (store, location) = (&self.shared.store, &self.shared.location);
+        let left = store.take_over(location, now, &lease, TAKEN_AT_A_TIME).await?;
+        let taken = left.len();
         let active = self.shared.active.load_full();
-        for stored in left {
-            let plan = stored.canary.plan;
-            let route = active.routes.get(&plan.route);
-            let may_have_left = !self.repeats_safely(&plan);
-            match route {
+        let mut released = Vec::new();
+        for Stored { canary, .. } in left {
+            let Some(held) = UnderWay::begin(&self.under_way, canary.plan.canary_id) else { continue };
+            let plan = &canary.plan;
+            let may_have_left = !self.repeats_safely(plan);
+            match active.routes.get(&plan.route) {
                 Some(route) if now - plan.planned_at <= RESUME_WITHIN && !may_have_left => {
-                    let before = vec![Event::Submitted(gone(&plan, now))];
-                    self.spawn(Arc::clone(route), plan, before);
+                    let before = vec![Event::Submitted(gone(plan, now))];
+                    self.spawn(Arc::clone(route), canary.plan, before, held);
                 }
                 // It is left to the follower: the ledger or the sink may know of it.
-                _ => self.append(&plan, Vec::new(), true).await,
+                _ => {
+                    let look_by = next_look(&canary, now);
+                    let canary_id = plan.canary_id;
+                    released.push(Append { canary_id, events: Vec::new(), look_by, release: true });
+                }
             }
         }
-        Ok(())
+        if !released.is_empty() {
+            store.append(&released).await?;
+            self.shared.follow.notify_one();
+        }
+        Ok(taken)
     }
 
     fn repeats_safely(&self, plan: &Plan) -> bool {
@@ -116,15 +188,16 @@ impl Submissions {
     /// `before` is what is known of submissions by a process that is gone.
     async fn submit_until_known(&self, route: &ActiveRoute, plan: Plan, before: Vec<Event>) {
         let Some(submitter) = self.submitter(&plan) else { return };
-        let (request, way) = self.request(route, &plan);
+        let (request, traces) = self.request(route, &plan);
         let (most, mut wait) = self.bounds(route, plan.kind);
         let mut events = before;
         if !events.is_empty() {
             self.append(&plan, events.clone(), false).await;
         }
         if plan.kind == CanaryKind::Replay {
-            let by = |submission| Event::Submitted(Submission { way, ..submission });
-            let replayed = self.replay(&*submitter, &request).await.map(by).to_vec();
+            let replayed = self.replay(&*submitter, &request).await;
+            replayed.iter().for_each(|submission| self.count(&plan, &submission.result));
+            let replayed = replayed.map(|submission| Event::Submitted(traces.on(submission))).to_vec();
             events.extend(replayed.iter().cloned());
             self.append_seen(&plan, replayed, &events, false).await;
         }
@@ -134,7 +207,7 @@ impl Submissions {
                 return self.append(&plan, Vec::new(), !self.cancel.is_cancelled()).await;
             }
             crash::point("before_submission");
-            let submission = Submission { way, ..submitter.submit(&request).await };
+            let submission = traces.on(submitter.submit(&request).await);
             crash::point("submitted_not_written");
             self.count(&plan, &submission.result);
             let repeat = match &submission.result {
@@ -167,6 +240,7 @@ impl Submissions {
                 ended_at: clock::now(),
                 status: None,
                 way: None,
+                ledger: None,
                 result: SubmissionResult::Ambiguous { reason: AmbiguityReason::Broken },
             },
         };
@@ -174,8 +248,8 @@ impl Submissions {
         [aborted, one, other]
     }
 
-    /// The request, and the way by which its receipt comes.
-    fn request(&self, route: &ActiveRoute, plan: &Plan) -> (Request, Option<Way>) {
+    /// The request, and where its traces will be.
+    fn request(&self, route: &ActiveRoute, plan: &Plan) -> (Request, Traces) {
         let active = self.shared.active.load();
         let sink = route.config.receipt.as_ref().and_then(|r| active.adapters.sinks.get(&r.receiver));
         // A token outlives following, so that a late arrival is late and not forged.
@@ -189,7 +263,8 @@ impl Submissions {
             variables: route.config.variables.clone(),
             plan: plan.clone(),
         };
-        (request, sink.map(|sink| sink.way()))
+        let ledger = route.config.ledger.clone().filter(|_| !plan.kind.is_control());
+        (request, Traces { way: sink.map(|sink| sink.way()), ledger })
     }
 
     fn bounds(&self, route: &ActiveRoute, kind: CanaryKind) -> (u32, Duration) {
@@ -242,7 +317,7 @@ impl Submissions {
 /// the next request, which may be another by now, is none of the canary.
 fn gone(plan: &Plan, now: DateTime<Utc>) -> Submission {
     let result = SubmissionResult::Ambiguous { reason: AmbiguityReason::TakenOver };
-    Submission { started_at: plan.planned_at, ended_at: now, status: None, way: None, result }
+    Submission { started_at: plan.planned_at, ended_at: now, status: None, way: None, ledger: None, result }
 }
 
 /// Whether the follower has something to do at once: what arrived before the submission had ended waits for it to end. A look that is
@@ -268,5 +343,16 @@ mod tests {
         );
         assert!(!wakes_follower(&written(0), Some(later), now), "there is nothing to see yet");
         assert!(!wakes_follower(&[Appended::Dropped], None, now), "there is nothing to see any more");
+    }
+
+    #[test]
+    fn a_canary_is_under_way_once_until_it_ends() {
+        let all = Arc::default();
+        let canary = CanaryId(uuid::Uuid::from_u128(1));
+        let first = UnderWay::begin(&all, canary);
+        assert!(first.is_some() && UnderWay::begin(&all, canary).is_none());
+        assert!(UnderWay::begin(&all, CanaryId(uuid::Uuid::from_u128(2))).is_some());
+        drop(first);
+        assert!(UnderWay::begin(&all, canary).is_some());
     }
 }

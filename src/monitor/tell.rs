@@ -27,9 +27,9 @@ pub fn decided(shared: &Shared, stored: &Stored, decision: &Decision) {
                         shared.counters.observe_stage(&canary.plan.route, stage, duration);
                     }
                 }
-                line(shared, &canary, judgement, Occasion::Settled);
+                line(&canary, judgement, Occasion::Settled);
             }
-            Event::Corrected(judgement) => line(shared, &canary, judgement, Occasion::Corrected),
+            Event::Corrected(judgement) => line(&canary, judgement, Occasion::Corrected),
             Event::Disagreed { kind, .. } => tracing::warn!(
                 event = "evidence_disagreement",
                 canary_id = %canary.plan.canary_id,
@@ -42,14 +42,13 @@ pub fn decided(shared: &Shared, stored: &Stored, decision: &Decision) {
     }
 }
 
-fn line(shared: &Shared, canary: &Canary, judgement: &Judgement, occasion: Occasion) {
-    let active = shared.active.load();
-    // A route that is configured no more has no channel to tell of; its canaries end all the same.
-    let Some(route) = active.routes.get(&canary.plan.route) else { return };
+fn line(canary: &Canary, judgement: &Judgement, occasion: Occasion) {
+    // By the name: a route that is configured no more has canaries that end all the same.
+    let Some(channel) = canary.plan.route.channel() else { return };
     let stopped = if judgement.class == Class::Good {
         None
     } else {
         stopped_at(canary, judgement.verdict, judgement.at)
     };
-    TerminalLine::new(canary, route.config.channel, judgement, stopped, occasion).emit();
+    TerminalLine::new(canary, channel, judgement, stopped, occasion).emit();
 }

@@ -1,7 +1,7 @@
 //! Taking over, erasing and pruning canaries.
 
 use super::{
-    ErasureTarget, Horizon, Lease, Stored,
+    ErasureTarget, Horizon, Lease, RENEWED_BEFORE, Stored,
     database::Dialect,
     fault::Fault,
     levels::LEVELS,
@@ -13,7 +13,7 @@ use crate::domain::route::Location;
 use chrono::{DateTime, Utc};
 use sqlx::AnyConnection;
 
-/// Takes over what another process left. What it took first, nobody else takes.
+/// Takes over what another process left, and renews what is the owner's own. What it took first, nobody else takes.
 pub(super) async fn take_over(
     conn: &mut AnyConnection,
     dialect: Dialect,
@@ -23,7 +23,8 @@ pub(super) async fn take_over(
     limit: u32,
 ) -> Result<Vec<Stored>, Fault> {
     let left = format!(
-        "SELECT canary_id FROM canary WHERE location = $3 AND lease_until <= $4 ORDER BY lease_until LIMIT $5 {}",
+        "SELECT canary_id FROM canary WHERE location = $3 AND lease_until <= $6 AND (lease_until <= $4 OR lease_owner = $1) \
+         ORDER BY lease_until LIMIT $5 {}",
         dialect.for_update_skip_locked()
     );
     let text = format!(
@@ -31,8 +32,14 @@ pub(super) async fn take_over(
          RETURNING {}",
         canary_columns()
     );
-    let values =
-        values![lease.owner.as_str(), micros(lease.until), location.as_str(), micros(now), i64::from(limit)];
+    let values = values![
+        lease.owner.as_str(),
+        micros(lease.until),
+        location.as_str(),
+        micros(now),
+        i64::from(limit),
+        micros(now + RENEWED_BEFORE),
+    ];
     let rows = fetch(conn, text, values).await?;
     stored(conn, &rows).await
 }

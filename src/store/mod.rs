@@ -46,9 +46,12 @@ use crate::domain::{
     watch::{Mark, Way},
 };
 use async_trait::async_trait;
-use chrono::{DateTime, Utc};
+use chrono::{DateTime, TimeDelta, Utc};
 use follower::FollowerStore;
-use std::time::Duration;
+use std::{collections::HashMap, time::Duration};
+
+/// How long before its end a lease is renewed by its own owner: longer than the owner may take from one look to the next.
+pub const RENEWED_BEFORE: TimeDelta = TimeDelta::seconds(8);
 
 /// A canary as the store has it.
 #[derive(Clone, Debug, PartialEq)]
@@ -251,7 +254,8 @@ pub trait Store: FollowerStore + AuditStore + PastStore {
     /// Plans canaries, each for itself: one per key, below its cap, unless paused. The answers are in the order of the wishes.
     async fn plan(&self, wishes: &[PlanRequest], lease: &Lease) -> Result<Vec<Planned>, StoreError>;
 
-    /// Takes over canaries of this location whose submission has no result and whose lease has ended by `now`.
+    /// Takes over canaries of this location whose submission has no result and whose lease has ended by `now`, and the lease's own
+    /// owner's that end within [`RENEWED_BEFORE`]: so who is still submitting keeps what it holds, however long that takes.
     async fn take_over(
         &self,
         location: &Location,
@@ -263,12 +267,14 @@ pub trait Store: FollowerStore + AuditStore + PastStore {
     /// Appends events. The answers are in the order of the appends.
     async fn append(&self, appends: &[Append]) -> Result<Vec<Appended>, StoreError>;
 
-    /// Canaries of this location that are to be looked at by `now` and are not being submitted, the longest due first.
+    /// Canaries of this location that are to be looked at by `now` and are not being submitted, the longest due first; none of the
+    /// routes in `but`.
     async fn due(
         &self,
         location: &Location,
         now: DateTime<Utc>,
         limit: u32,
+        but: &[RouteName],
     ) -> Result<Vec<Stored>, StoreError>;
 
     /// When the next look is due at this location.
@@ -277,13 +283,11 @@ pub trait Store: FollowerStore + AuditStore + PastStore {
     /// Writes decisions. `false` where the canary has changed since its version: look again.
     async fn decide(&self, decisions: &[Decision]) -> Result<Vec<bool>, StoreError>;
 
-    /// The newest slot that was planned on this route at this location, of this kind.
-    async fn newest_slot(
+    /// The newest slot that was planned of each kind on each route at this location.
+    async fn newest_slots(
         &self,
-        route: &RouteName,
         location: &Location,
-        kind: CanaryKind,
-    ) -> Result<Option<DateTime<Utc>>, StoreError>;
+    ) -> Result<HashMap<(RouteName, CanaryKind), DateTime<Utc>>, StoreError>;
 
     /// Settled canaries of scheduled and confirmation kind with a slot at or after `from`, in the order (slot, id); of one route or of all.
     async fn settled(

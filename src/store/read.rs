@@ -16,9 +16,14 @@ use crate::domain::{
 use chrono::{DateTime, TimeDelta, Utc};
 use sqlx::{AnyConnection, any::AnyRow};
 
-/// `due` asks so. The condition on the lease is that of its index.
-pub(super) const DUE: &str = "FROM canary WHERE location = $1 AND next_look <= $2 AND lease_until IS NULL \
-                              ORDER BY next_look LIMIT $3";
+/// `due` asks so, but for so many routes. The condition on the lease is that of its index.
+fn due_condition(but: usize) -> String {
+    let places: Vec<String> = (4..4 + but).map(|n| format!("${n}")).collect();
+    let but = if but == 0 { String::new() } else { format!("AND route NOT IN ({})", places.join(", ")) };
+    format!(
+        "FROM canary WHERE location = $1 AND next_look <= $2 AND lease_until IS NULL {but} ORDER BY next_look LIMIT $3"
+    )
+}
 
 /// `next_due` asks so.
 pub(super) const NEXT_DUE: &str = "SELECT next_look FROM canary WHERE location = $1 AND next_look IS NOT NULL \
@@ -54,9 +59,12 @@ pub(super) async fn due(
     location: &Location,
     now: DateTime<Utc>,
     limit: u32,
+    but: &[RouteName],
 ) -> Result<Vec<Stored>, Fault> {
-    let text = format!("SELECT {} {DUE}", canary_columns());
-    let rows = fetch(conn, text, values![location.as_str(), micros(now), i64::from(limit)]).await?;
+    let text = format!("SELECT {} {}", canary_columns(), due_condition(but.len()));
+    let mut values = values![location.as_str(), micros(now), i64::from(limit)];
+    values.extend(but.iter().map(|route| Value::from(route.as_str())));
+    let rows = fetch(conn, text, values).await?;
     stored(conn, &rows).await
 }
 
@@ -180,14 +188,16 @@ mod tests {
         let sums =
             "SELECT amount FROM sums WHERE family = $1 AND level = $2 AND bucket >= $3 AND bucket < $4";
         let taken = "SELECT 1 FROM canary WHERE idempotency_key IN ($1, $2)";
-        let left = "SELECT canary_id FROM canary WHERE location = $1 AND lease_until <= $2 ORDER BY lease_until LIMIT 9";
+        let left = "SELECT canary_id FROM canary WHERE location = $1 AND lease_until <= $2 \
+                    AND (lease_until <= $3 OR lease_owner = $4) ORDER BY lease_until LIMIT 9";
         let erased = "SELECT canary_id FROM notification WHERE notification_id = $1";
         let condition = OF_NOTIFICATION.replace('$', "$1");
         let of_notification =
             all(&format!("FROM canary WHERE {condition} ORDER BY slot DESC, canary_id DESC LIMIT 9"));
         let ways = [
             (of_notification, "INDEX sqlite_autoindex_canary_1 (canary_id=?)"),
-            (all(DUE), "INDEX canary_due (location=? AND next_look<?)"),
+            (all(&due_condition(0)), "INDEX canary_due (location=? AND next_look<?)"),
+            (all(&due_condition(3)), "INDEX canary_due (location=? AND next_look<?)"),
             (NEXT_DUE.into(), "INDEX canary_due (location=?"),
             (all(SETTLED_SINCE), "INDEX canary_change (location=? AND change_number>?)"),
             (all(SETTLED_OF_ROUTE), "INDEX canary_route (route=? AND slot>?)"),
@@ -207,7 +217,9 @@ mod tests {
             let way = way(&mut conn, &statement).await;
             assert!(way.contains(expected) && !way.contains("SCAN"), "{statement}: {way}");
         }
-        for sorted in [all(DUE), all(SETTLED_SINCE), control::SINK_MARKS.into()] {
+        for sorted in
+            [all(&due_condition(0)), all(&due_condition(3)), all(SETTLED_SINCE), control::SINK_MARKS.into()]
+        {
             let way = way(&mut conn, &sorted).await;
             assert!(!way.contains("TEMP B-TREE"), "{sorted}: {way}");
         }

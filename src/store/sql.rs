@@ -6,7 +6,7 @@ use super::{
     database::{Access, Database, transaction},
     fault::Fault,
     keep, read,
-    row::{int, maybe_instant, micros, text, word},
+    row::{instant, int, maybe_instant, micros, text, word},
     statement::values,
     sums::{self, Family},
     writer::{Job, Writer},
@@ -24,6 +24,7 @@ use crate::{
 use async_trait::async_trait;
 use chrono::{DateTime, TimeDelta, Utc};
 use std::{
+    collections::HashMap,
     sync::Arc,
     time::{Duration, Instant},
 };
@@ -90,8 +91,9 @@ impl Store for SqlStore {
         location: &Location,
         now: DateTime<Utc>,
         limit: u32,
+        but: &[RouteName],
     ) -> Result<Vec<Stored>, StoreError> {
-        transaction!(self, Access::Read, work => read::due(&mut work, location, now, limit).await)
+        transaction!(self, Access::Read, work => read::due(&mut work, location, now, limit, but).await)
     }
 
     async fn next_due(&self, location: &Location) -> Result<Option<DateTime<Utc>>, StoreError> {
@@ -104,16 +106,17 @@ impl Store for SqlStore {
         Ok(self.writer.write(|answer| Job::Decide(decisions, answer)).await?)
     }
 
-    async fn newest_slot(
+    async fn newest_slots(
         &self,
-        route: &RouteName,
         location: &Location,
-        kind: CanaryKind,
-    ) -> Result<Option<DateTime<Utc>>, StoreError> {
-        let text = "SELECT slot FROM stream WHERE route = $1 AND location = $2 AND kind = $3";
-        let values = values![route.as_str(), location.as_str(), kind.word()];
-        let rows = self.database.query(text, values).await?;
-        Ok(rows.first().map_or(Ok(None), |row| maybe_instant(row, 0))?)
+    ) -> Result<HashMap<(RouteName, CanaryKind), DateTime<Utc>>, StoreError> {
+        let statement = "SELECT route, kind, slot FROM stream WHERE location = $1 AND slot IS NOT NULL";
+        let rows = self.database.query(statement, values![location.as_str()]).await?;
+        let newest = |row| -> Result<_, Fault> {
+            let kind = word(row, 1, "a kind of canary", CanaryKind::from_word)?;
+            Ok(((RouteName::from_text(text(row, 0)?), kind), instant(int(row, 2)?)?))
+        };
+        Ok(rows.iter().map(newest).collect::<Result<_, _>>()?)
     }
 
     async fn settled(

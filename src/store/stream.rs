@@ -7,7 +7,7 @@ use super::{
 };
 use crate::domain::{
     canary::{CanaryKind, Event},
-    evidence::Content,
+    evidence::{Content, RefusalReason, SubmissionResult},
     route::{Location, RouteName},
 };
 use chrono::{DateTime, Utc};
@@ -39,7 +39,10 @@ impl Newest {
     /// Something happened to a canary.
     pub(super) fn happened(&mut self, of: (&RouteName, &Location, CanaryKind), event: &Event) {
         match event {
-            Event::Submitted(submission) => {
+            // What our own guard stopped has not left.
+            Event::Submitted(submission)
+                if submission.result != (SubmissionResult::Refused { reason: RefusalReason::Guard }) =>
+            {
                 let times = self.times(of);
                 times.submitted_at = times.submitted_at.max(Some(submission.started_at));
             }

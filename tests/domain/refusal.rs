@@ -12,6 +12,7 @@ use delivery_canary::domain::{
 fn a_refusal_is_settled_at_once_and_a_receipt_corrects_it() {
     let refused = Event::Submitted(Submission {
         way: None,
+        ledger: None,
         started_at: instant(0),
         ended_at: instant(1),
         status: Some(422),
@@ -47,6 +48,7 @@ fn a_refusal_is_settled_at_once_and_a_receipt_corrects_it() {
     // What our own guard stopped was no answer of the service's.
     let guarded = Event::Submitted(Submission {
         way: None,
+        ledger: None,
         started_at: instant(0),
         ended_at: instant(1),
         status: None,

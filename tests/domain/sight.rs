@@ -18,6 +18,7 @@ use std::sync::Arc;
 fn submitted(result: SubmissionResult) -> Event {
     Event::Submitted(Submission {
         way: None,
+        ledger: None,
         started_at: instant(0),
         ended_at: instant(1),
         status: None,

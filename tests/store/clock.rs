@@ -17,7 +17,8 @@ on_both!(
 async fn what_a_clock_that_ran_ahead_wrote_is_replaced_by_what_comes_after_it(place: &mut Place) {
     let store = place.open().await;
     let newest = async || {
-        let slot = store.newest_slot(&route("a"), &here(), CanaryKind::Scheduled).await.expect("reads");
+        let slots = store.newest_slots(&here()).await.expect("reads");
+        let slot = slots.get(&(route("a"), CanaryKind::Scheduled)).copied();
         let times = store.newest(&here()).await.expect("reads");
         (slot, times[0].1, times[0].2)
     };

@@ -31,7 +31,7 @@ async fn sqlite_keeps_what_it_answered() {
     let place = Place::sqlite().await;
     let address = place.address();
     let path = address.strip_prefix("sqlite:").expect("the address of a file").to_owned();
-    kill_and_look(&place, "crash::sqlite_keeps_what_it_answered", &path).await;
+    kill_and_look(&place, "store::crash::sqlite_keeps_what_it_answered", &path).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -41,7 +41,7 @@ async fn postgres_keeps_what_it_answered() {
         return work_until_killed(StoreConfig::Postgres(PostgresStore { url, max_connections: 4 })).await;
     }
     let place = Place::postgres().await;
-    kill_and_look(&place, "crash::postgres_keeps_what_it_answered", &place.address()).await;
+    kill_and_look(&place, "store::crash::postgres_keeps_what_it_answered", &place.address()).await;
 }
 
 /// The child: many canaries at a time, each planned, submitted and settled, a line for each answer.

@@ -60,7 +60,14 @@ pub fn all_events() -> Vec<Event> {
     };
     let submitted = |seconds, status, result| {
         let started_at = at(seconds);
-        Event::Submitted(Submission { way: Some(way()), started_at, ended_at: started_at, status, result })
+        Event::Submitted(Submission {
+            way: Some(way()),
+            ledger: None,
+            started_at,
+            ended_at: started_at,
+            status,
+            result,
+        })
     };
     let malformed = Receipt {
         at: at(8),
@@ -108,7 +115,7 @@ async fn everything_is_read_back_as_it_was_written(place: &mut Place) {
     assert_eq!(history.iter().map(|(_, event)| event.clone()).collect::<Vec<_>>(), events);
     assert_eq!(stored.canary, Canary::fold(wanted.clone(), &events));
     assert_eq!((stored.next_look, stored.erased), (Some(at(400)), false));
-    let due = store.due(&here(), at(400), 9).await.expect("reads");
+    let due = store.due(&here(), at(400), 9, &[]).await.expect("reads");
     assert_eq!(due, [stored]);
     let settled = store.settled(&here(), None, at(0)).await.expect("reads");
     assert_eq!((settled[0].verdict, settled[0].class), (Verdict::Late, Class::Bad));

@@ -134,8 +134,8 @@ async fn raw_rows_go_and_sums_stay(place: &mut Place) {
     drop(store);
     let store = place.open().await;
     assert_eq!(window(&*store, 3_600, at(120)).await, before);
-    let newest = store.newest_slot(&super::support::route("a"), &here(), CanaryKind::Scheduled).await;
-    assert_eq!(newest.expect("reads"), Some(at(24)));
+    let newest = store.newest_slots(&here()).await.expect("reads");
+    assert_eq!(newest[&(super::support::route("a"), CanaryKind::Scheduled)], at(24));
 }
 
 async fn what_is_open_is_not_pruned(place: &mut Place) {

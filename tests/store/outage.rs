@@ -38,7 +38,7 @@ async fn all_are_unavailable(store: &dyn Store) {
         tokio::join!(
             store.ping(),
             store.plan(&wishes, &lease),
-            store.due(&here, at(0), 9),
+            store.due(&here, at(0), 9, &[]),
             store.window(Duration::from_secs(300), at(0)),
         )
     };

@@ -3,7 +3,11 @@
 use super::support::{Place, append, at, here, lease, on_both, plan, planned, route, wish};
 use chrono::TimeDelta;
 use delivery_canary::{
-    domain::canary::CanaryKind,
+    domain::{
+        canary::{CanaryKind, Event},
+        evidence::{RefusalReason, Submission, SubmissionResult},
+        route::RouteName,
+    },
     store::{Operation, Pause, Planned, Store},
 };
 use std::sync::Arc;
@@ -16,8 +20,10 @@ on_both!(
     a_cap_is_of_a_clock_hour_and_of_all_kinds,
     a_pause_stops_planning_until_it_ends,
     what_is_left_is_taken_over_once,
+    what_is_held_here_is_held_on_to_and_taken_by_nobody_else,
     a_released_canary_is_not_taken_over_but_due,
     the_newest_slot_is_known_by_kind,
+    what_the_guard_stopped_was_not_submitted,
 );
 
 async fn one_canary_a_key_among_tasks_and_processes(place: &mut Place) {
@@ -164,18 +170,38 @@ async fn what_is_left_is_taken_over_once(place: &mut Place) {
     assert_eq!(keys, expected);
 }
 
+async fn what_is_held_here_is_held_on_to_and_taken_by_nobody_else(place: &mut Place) {
+    let store = place.open().await;
+    let held = plan("a", CanaryKind::Scheduled, at(0));
+    store.plan(&[wish(held.clone(), 9)], &lease("one", at(60))).await.expect("plans");
+    let take = async |owner, now, until| {
+        let taken = store.take_over(&here(), at(now), &lease(owner, at(until)), 9).await.expect("takes");
+        taken.len()
+    };
+    assert_eq!(take("one", 40, 100).await, 0, "there is time yet");
+    assert_eq!(take("two", 59, 120).await, 0, "it is held");
+    assert_eq!(take("one", 59, 120).await, 1, "its owner holds it for longer");
+    assert_eq!(take("two", 100, 160).await, 0);
+    assert_eq!(take("two", 120, 180).await, 1, "its owner is gone");
+}
+
 async fn a_released_canary_is_not_taken_over_but_due(place: &mut Place) {
     let store = place.open().await;
     let held = plan("a", CanaryKind::Scheduled, at(0));
     store.plan(&[wish(held.clone(), 9)], &lease("one", at(30))).await.expect("plans");
-    assert!(store.due(&here(), at(500), 10).await.expect("reads").is_empty());
+    assert!(store.due(&here(), at(500), 10, &[]).await.expect("reads").is_empty());
     assert_eq!(store.next_due(&here()).await.expect("reads"), None);
     append(&*store, held.canary_id, vec![], true).await;
     assert!(store.take_over(&here(), at(500), &lease("two", at(600)), 9).await.expect("takes").is_empty());
     assert_eq!(store.next_due(&here()).await.expect("reads"), Some(at(120)));
-    assert!(store.due(&here(), at(119), 10).await.expect("reads").is_empty());
-    let due = store.due(&here(), at(120), 10).await.expect("reads");
-    assert_eq!(due.iter().map(|stored| &stored.canary.plan).collect::<Vec<_>>(), [&held]);
+    assert!(store.due(&here(), at(119), 10, &[]).await.expect("reads").is_empty());
+    let due = async |but: &[RouteName]| {
+        let due = store.due(&here(), at(120), 10, but).await.expect("reads");
+        due.into_iter().map(|stored| stored.canary.plan).collect::<Vec<_>>()
+    };
+    assert_eq!(due(&[]).await, [held.clone()]);
+    assert_eq!(due(&[route("b"), route("c")]).await, [held]);
+    assert_eq!(due(&[route("b"), route("a")]).await, []);
 }
 
 async fn the_newest_slot_is_known_by_kind(place: &mut Place) {
@@ -185,8 +211,29 @@ async fn the_newest_slot_is_known_by_kind(place: &mut Place) {
     }
     let newest = |kind| {
         let store = store.clone();
-        async move { store.newest_slot(&route("a"), &here(), kind).await.expect("reads") }
+        async move { store.newest_slots(&here()).await.expect("reads").get(&(route("a"), kind)).copied() }
     };
     assert_eq!(newest(CanaryKind::Scheduled).await, Some(at(180)));
     assert_eq!(newest(CanaryKind::Replay).await, None);
+}
+
+async fn what_the_guard_stopped_was_not_submitted(place: &mut Place) {
+    let store = place.open().await;
+    let newest = async || store.newest(&here()).await.expect("reads")[0].1;
+    let held = plan("a", CanaryKind::Scheduled, at(0));
+    store.plan(&[wish(held.clone(), 9)], &lease("one", at(30))).await.expect("plans");
+    let submitted = |seconds, reason| {
+        Event::Submitted(Submission {
+            started_at: at(seconds),
+            ended_at: at(seconds),
+            status: None,
+            way: None,
+            ledger: None,
+            result: SubmissionResult::Refused { reason },
+        })
+    };
+    append(&*store, held.canary_id, vec![submitted(1, RefusalReason::Guard)], false).await;
+    assert_eq!(newest().await, None, "nothing has left");
+    append(&*store, held.canary_id, vec![submitted(2, RefusalReason::Unreachable)], true).await;
+    assert_eq!(newest().await, Some(at(2)));
 }

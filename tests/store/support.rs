@@ -153,6 +153,7 @@ pub async fn append(store: &dyn Store, canary_id: CanaryId, events: Vec<Event>, 
 pub fn accepted(notification_id: &str, when: DateTime<Utc>) -> Event {
     Event::Submitted(Submission {
         way: None,
+        ledger: None,
         started_at: when,
         ended_at: when + TimeDelta::milliseconds(20),
         status: Some(202),

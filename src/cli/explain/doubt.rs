@@ -60,6 +60,7 @@ mod tests {
             ended_at: at,
             status,
             way: None,
+            ledger: None,
             result: SubmissionResult::Ambiguous { reason },
         }
     }

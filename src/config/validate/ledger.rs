@@ -11,10 +11,14 @@ use crate::{
         ledger::{Column, Ledger, LedgerDatabase, TimeForm},
         model::StoreConfig,
         report::{At, Report},
+        scalar::Span,
     },
     domain::schedule::parse_zone,
 };
 use std::{collections::BTreeMap, time::Duration};
+
+/// Longest limit on one statement. The limits of the loops that read ledgers are above it.
+const LONGEST_STATEMENT: Duration = Duration::from_secs(20);
 
 pub(super) fn check(ledger: &Ledger, draft: &Draft, at: &At, report: &mut Report) {
     database(&ledger.database, draft, &at.key("database"), report);
@@ -28,6 +32,16 @@ pub(super) fn check(ledger: &Ledger, draft: &Draft, at: &At, report: &mut Report
         report.fault(&at.key("statuses"), "no status is mapped: everything would be `unknown`", hint);
     }
     times::limit(ledger.statement_timeout, &at.key("statement_timeout"), report);
+    if ledger.statement_timeout.get() > LONGEST_STATEMENT {
+        report.fault(
+            &at.key("statement_timeout"),
+            format!(
+                "`statement_timeout` is {}, and for so long a verdict could wait for one reading",
+                ledger.statement_timeout
+            ),
+            format!("write at most {}, and an index for a query that takes longer", Span(LONGEST_STATEMENT)),
+        );
+    }
     times::limit(ledger.freshness, &at.key("freshness"), report);
     if ledger.freshness < ledger.statement_timeout {
         let message = format!(

@@ -37,7 +37,14 @@ fn plan(expected_end: ExpectedEnd, has_ledger: bool) -> Plan {
 }
 
 fn submitted(status: Option<u16>, result: SubmissionResult) -> Event {
-    Event::Submitted(Submission { way: None, started_at: at(0), ended_at: at(0), status, result })
+    Event::Submitted(Submission {
+        way: None,
+        ledger: None,
+        started_at: at(0),
+        ended_at: at(0),
+        status,
+        result,
+    })
 }
 
 fn accepted() -> Event {
@@ -53,6 +60,7 @@ fn answered_500(second: i64) -> Event {
     let result = SubmissionResult::Ambiguous { reason: AmbiguityReason::Status };
     Event::Submitted(Submission {
         way: None,
+        ledger: None,
         started_at: at(second),
         ended_at: at(second),
         status: Some(500),
