@@ -6,9 +6,8 @@
 mod follower;
 mod pgbouncer;
 mod program;
-mod switch;
 
 use crate::{
-    common::{postgres, world},
+    common::{postgres, switch, world},
     shapes::{bed, jobs, watch},
 };

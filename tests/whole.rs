@@ -12,5 +12,7 @@ mod elsewhere;
 mod followed;
 mod journey;
 mod kinds;
+mod outages;
 mod paged;
+mod settling;
 mod trials;

@@ -10,4 +10,5 @@ pub mod process;
 pub mod prometheus;
 pub mod queries;
 pub mod scrape;
+pub mod switch;
 pub mod world;
