@@ -93,7 +93,7 @@ pub struct FollowedErasure {
 /// Who follows a ledger.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Lead {
-    /// The caller, until the end of the lease it asked for.
+    /// The caller, until somebody else takes it, which nobody may before the end of the lease.
     Ours {
         /// Whether somebody else, or nobody, did before: what is in memory is then out of date.
         is_new: bool,
@@ -124,7 +124,13 @@ pub trait FollowerStore: Send + Sync + 'static {
         until: DateTime<Utc>,
     ) -> Result<Lead, StoreError>;
 
-    /// Gives a ledger up, so that another need not wait for the end of the lease.
+    /// Keeps the lead until then. `false` where the caller has it no more: this takes it from nobody.
+    ///
+    /// # Errors
+    /// When the store can't be used.
+    async fn keep_lead(&self, ledger: &str, owner: &str, until: DateTime<Utc>) -> Result<bool, StoreError>;
+
+    /// Gives a ledger up, so that another need not wait for the end of the lease. What is kept of it stays.
     ///
     /// # Errors
     /// When the store can't be used.
@@ -150,7 +156,8 @@ pub trait FollowerStore: Send + Sync + 'static {
     /// When the store can't be used.
     async fn followed_saved_at(&self, ledger: &str) -> Result<Option<DateTime<Utc>>, StoreError>;
 
-    /// Writes a pass down, whole or not at all. `false` where somebody else leads by now: nothing is written.
+    /// Writes a pass down, whole or not at all. `false` where somebody else leads by now: nothing is written. Nobody can take the lead
+    /// while it is written, and none of the lease goes by meanwhile.
     ///
     /// # Errors
     /// When the store can't be used.

@@ -111,10 +111,13 @@ pub(super) async fn prune_sums(conn: &mut AnyConnection, horizon: &Horizon) -> R
 
 /// Removes what else is beyond the horizon. All of it is little.
 pub(super) async fn prune_the_rest(conn: &mut AnyConnection, horizon: &Horizon) -> Result<(), Fault> {
-    const UNFOLLOWED: &str = "ledger IN (SELECT ledger FROM follower WHERE lease_until < $1)";
+    // What was kept is as old as its last writing: who stops gracefully has no lease any more, and comes again.
+    const UNFOLLOWED: &str = "lease_until < $1 AND COALESCE(saved_at, 0) < $1";
     let [units, strays, cells, samples] =
-        ["follower_unit", "follower_stray", "follower_cell", "audit_sample"]
-            .map(|table| format!("DELETE FROM {table} WHERE {UNFOLLOWED}"));
+        ["follower_unit", "follower_stray", "follower_cell", "audit_sample"].map(|table| {
+            format!("DELETE FROM {table} WHERE ledger IN (SELECT ledger FROM follower WHERE {UNFOLLOWED})")
+        });
+    let followers = format!("DELETE FROM follower WHERE {UNFOLLOWED}");
     let bounds: [(&str, DateTime<Utc>); 10] = [
         ("DELETE FROM cap WHERE clock_hour < $1", horizon.canaries),
         ("DELETE FROM pause WHERE ends_at < $1", horizon.canaries),
@@ -126,7 +129,7 @@ pub(super) async fn prune_the_rest(conn: &mut AnyConnection, horizon: &Horizon) 
         (&cells, horizon.hours),
         (&samples, horizon.hours),
         // The last, since those before it ask for its rows.
-        ("DELETE FROM follower WHERE lease_until < $1", horizon.hours),
+        (&followers, horizon.hours),
     ];
     for (text, before) in bounds {
         let values: Vec<Value> = values![micros(before)];

@@ -2,8 +2,9 @@
 
 use super::support::{Place, accepted, append, at, on_both, planned};
 use chrono::{DateTime, TimeDelta, Utc};
+use delivery_canary::domain::audit::sample::{Changes, Kept};
 use delivery_canary::store::{
-    Horizon, Store,
+    AuditSave, Horizon, Store,
     follower::{
         Followed, FollowedCell, FollowedErasure, FollowedStray, FollowedUnit, FollowerSave, Lead,
         erasure_digest,
@@ -16,6 +17,8 @@ on_both!(
     who_steps_down_need_not_be_waited_for,
     a_pass_is_written_whole,
     who_has_lost_the_lead_writes_nothing,
+    a_lease_that_nobody_took_is_still_ones_own,
+    what_was_kept_outlives_a_graceful_stop,
     many_units_and_cells_are_loaded_once_each,
     beginning_anew_leaves_nothing_of_before,
     an_erased_notification_goes_with_all_its_destinations,
@@ -129,11 +132,47 @@ async fn who_has_lost_the_lead_writes_nothing(place: &mut Place) {
         FollowerSave { position: "late".into(), units: vec![unit("1", "never")], ..FollowerSave::default() };
     assert!(!save(&*store, "first", 0, &write).await, "nobody leads");
     leads(&*store, "first", 0).await;
-    assert!(!save(&*store, "first", 10, &write).await, "its lease has ended");
     leads(&*store, "second", 10).await;
     assert!(!save(&*store, "first", 11, &write).await, "another leads");
     let all = kept(&*store).await;
     assert_eq!((all.position, units(&*store, "main").await), (None, vec![]));
+}
+
+/// A lease says when another may take over. As long as nobody has, what is remembered is up to date, and may be written.
+async fn a_lease_that_nobody_took_is_still_ones_own(place: &mut Place) {
+    let store = place.open().await;
+    leads(&*store, "first", 0).await;
+    let write = FollowerSave { position: "p1".into(), ..FollowerSave::default() };
+    assert!(save(&*store, "first", 100, &write).await, "its lease has ended, and nobody has the lead");
+    assert_eq!(leads(&*store, "first", 101).await, ours(false));
+}
+
+/// What was kept is as old as its last writing, however its process ended: another process that doesn't follow the ledger leaves it alone.
+async fn what_was_kept_outlives_a_graceful_stop(place: &mut Place) {
+    let store = place.open().await;
+    leads(&*store, "first", 1_000).await;
+    let write = FollowerSave {
+        position: "p".into(),
+        units: vec![unit("1", "never")],
+        strays: vec![stray("9", "a")],
+        cells: vec![cell(60, 0, "3")],
+        ..FollowerSave::default()
+    };
+    assert!(save(&*store, "first", 1_001, &write).await);
+    let sample = Kept { key: "i1".into(), due: at(7), body: "one".into() };
+    let sample = AuditSave { changes: Changes { kept: vec![sample], gone: vec![] }, ..AuditSave::default() };
+    assert!(store.save_audit("main", "first", at(1_002), &sample).await.expect("the store answers"));
+    store.step_down("main", "first").await.expect("the store answers");
+    let before = at(1_000);
+    store
+        .prune(&Horizon { canaries: before, minutes: before, hours: before }, 100)
+        .await
+        .expect("the store answers");
+    for table in ["follower", "follower_unit", "follower_stray", "follower_cell", "audit_sample"] {
+        assert_eq!(place.number(&format!("SELECT COUNT(*) FROM {table}")).await, 1, "{table}");
+    }
+    assert_eq!(leads(&*store, "second", 1_003).await, ours(true));
+    assert_eq!(kept(&*store).await.position, Some("p".into()));
 }
 
 async fn many_units_and_cells_are_loaded_once_each(place: &mut Place) {

@@ -15,7 +15,10 @@ use crate::store::{
 use async_trait::async_trait;
 use chrono::{DateTime, Utc};
 use sqlx::{AnyConnection, any::AnyRow};
-use std::{collections::BTreeSet, time::Duration};
+use std::{
+    collections::BTreeSet,
+    time::{Duration, Instant},
+};
 
 /// Limit on writing one pass down. A page of history that is all pending is thousands of rows: a shorter limit might never be kept, and
 /// the same page would be read for ever.
@@ -40,8 +43,14 @@ impl FollowerStore for SqlStore {
         transaction!(self, Access::Write, work => lead(&mut work, dialect, (ledger, owner), now, until).await)
     }
 
+    async fn keep_lead(&self, ledger: &str, owner: &str, until: DateTime<Utc>) -> Result<bool, StoreError> {
+        let text = "UPDATE follower SET lease_until = $3 WHERE ledger = $1 AND owner = $2";
+        let values = values![ledger, owner, micros(until)];
+        transaction!(self, Access::Write, work => execute(&mut work, text, values).await.map(|rows| rows > 0))
+    }
+
     async fn step_down(&self, ledger: &str, owner: &str) -> Result<(), StoreError> {
-        let text = "UPDATE follower SET lease_until = 0 WHERE ledger = $1 AND owner = $2";
+        let text = "UPDATE follower SET owner = '', lease_until = 0 WHERE ledger = $1 AND owner = $2";
         transaction!(self, Access::Write, work => execute(&mut work, text, values![ledger, owner]).await.map(drop))
     }
 
@@ -124,8 +133,8 @@ async fn lead(
     execute(conn, text, values![ledger, owner, micros(until)]).await?;
     let rows = fetch(conn, ERASED, vec![]).await?;
     let erased = rows.iter().map(|row| self::text(row, 0)).collect::<Result<_, _>>()?;
-    // A lease that had ended may have been somebody's in between, who gave it up again.
-    Ok(Lead::Ours { is_new: !is_ours || leads_until <= micros(now), erased })
+    // Who had it in between, if only for a moment, left another owner behind, or none.
+    Ok(Lead::Ours { is_new: !is_ours, erased })
 }
 
 async fn followed(database: &Database, ledger: &str) -> Result<Followed, Fault> {
@@ -191,8 +200,10 @@ async fn save(
     now: DateTime<Utc>,
     save: &FollowerSave,
 ) -> Result<bool, Fault> {
-    // It locks the row to the end of the transaction, so that nobody takes the lead in between.
-    let text = "UPDATE follower SET position = $3, saved_at = $4 WHERE ledger = $1 AND owner = $2 AND lease_until > $4";
+    let began = Instant::now();
+    // It locks the row to the end of the transaction, so that nobody takes the lead in between. That the lease has ended is no matter as
+    // long as nobody has taken it.
+    let text = "UPDATE follower SET position = $3, saved_at = $4 WHERE ledger = $1 AND owner = $2";
     if execute(conn, text, values![ledger, owner, save.position.as_str(), micros(now)]).await? == 0 {
         return Ok(false);
     }
@@ -237,6 +248,10 @@ async fn save(
         let text = "DELETE FROM follower_cell WHERE ledger = $1 AND level = $2 AND bucket < $3";
         execute(conn, text, values![ledger, *level, micros(*before)]).await?;
     }
+    // The lead could not be kept meanwhile, as its row is locked.
+    let took = i64::try_from(began.elapsed().as_micros()).unwrap_or(0);
+    let text = "UPDATE follower SET lease_until = lease_until + $2 WHERE ledger = $1";
+    execute(conn, text, values![ledger, took]).await?;
     Ok(true)
 }
 
