@@ -6,6 +6,7 @@ mod alerts;
 mod common;
 mod harmless;
 mod health;
+mod leads;
 mod ledger;
 mod ledger_commands;
 mod receipt;

@@ -5,8 +5,10 @@
 
 use crate::common::{postgres, world};
 use chrono::{DateTime, TimeDelta, Utc};
+use delivery_canary::simulator::{Channel, TrafficOptions, TrafficRoute};
 use postgres::Postgres;
 use serde_json::Value;
+use sqlx::{Connection, Row};
 use std::{collections::BTreeSet, fs, path::PathBuf, time::Duration};
 use world::{Place, Shape, World, process::Monitor, until};
 
@@ -169,6 +171,54 @@ async fn a_clock_that_is_set_while_it_runs_changes_no_verdict() {
     let log = place.log();
     assert!(log.contains("clock_skewed") && log.contains("clock_skew_ended"), "{log}");
     assert!(!log.contains("clock_stepped"), "the time by which it goes did not step: {log}");
+}
+
+/// One number that a statement answers, of the monitor's SQLite store.
+async fn number(world: &World, statement: &str) -> i64 {
+    let address = format!("sqlite:{}", world.folder.path().join("monitor.db").display());
+    let mut connection = sqlx::AnyConnection::connect(&address).await.expect("the store is there");
+    let row = sqlx::query(sqlx::AssertSqlSafe(statement.to_owned())).fetch_one(&mut connection).await;
+    row.unwrap_or_else(|error| panic!("{statement}: {error}")).get(0)
+}
+
+async fn until_number(world: &World, place: &Place, what: &str, statement: &str) {
+    for _ in 0..600 {
+        if number(world, statement).await > 0 {
+            return;
+        }
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+    panic!("no {what}; log:\n{}", place.log());
+}
+
+/// Ten hours ahead is longer than single minutes are kept. The clock says so for a while, and is then right again.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_jump_ahead_of_the_clock_forgets_nothing_of_a_followed_ledger() {
+    sqlx::any::install_default_drivers();
+    let world = World::with(Shape { is_followed: true, ..Shape::default() }, |options| {
+        let receipts = TrafficRoute { name: "receipts".into(), channel: Channel::Webhook };
+        options.traffic =
+            Some(TrafficOptions { per_second: 5.0, routes: vec![receipts], dead_recipients: 0.0 });
+    })
+    .await;
+    let place = world.configure("monitor");
+    let _monitor = serve_shifted(&place, "+0s");
+    let minutes = "SELECT COUNT(*) FROM follower_cell WHERE level = 60";
+    until_number(&world, &place, "minute", minutes).await;
+    let first = number(&world, "SELECT MIN(bucket) FROM follower_cell WHERE level = 60").await;
+
+    set_shift(&place, "+36000s");
+    let hour_ahead = (Utc::now() + TimeDelta::hours(1)).timestamp_micros();
+    let saved = format!("SELECT COUNT(*) FROM follower WHERE saved_at > {hour_ahead}");
+    until_number(&world, &place, "pass in the jump", &saved).await;
+    set_shift(&place, "+0s");
+    until("the clock to be back", 60, || {
+        let log = place.log();
+        let is_told = log.contains("ledger_clock_jumped") && log.contains("ledger_clock_jump_ended");
+        if is_told { Ok(()) } else { Err(log) }
+    });
+    let kept = format!("{minutes} AND bucket = {first}");
+    assert_eq!(number(&world, &kept).await, 1, "the first minute; log:\n{}", place.log());
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -9,3 +9,4 @@ mod plan;
 mod properties;
 mod runner;
 mod single;
+mod time;

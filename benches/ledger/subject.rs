@@ -10,7 +10,7 @@ use delivery_canary::{
     },
     domain::{
         accounting::{Partition, residue},
-        flow::rows::RouteNo,
+        flow::{rows::RouteNo, time::Passing},
         route::RouteName,
     },
     ledger::{self, FlowReader},
@@ -147,7 +147,7 @@ pub async fn following(store: &dyn Store, config: Ledger) -> Result<Following> {
 /// Makes a pass and writes it down, as the monitor does.
 pub async fn pass(store: &dyn Store, following: &mut Following) -> Result<Pass> {
     let began = Instant::now();
-    let passed = following.pass(store, &BTreeSet::new()).await?;
+    let passed = following.pass(store, &BTreeSet::new(), &mut Passing::default()).await?;
     let save: FollowerSave = following.save(passed.changes);
     let pass = began.elapsed();
     ensure!(store.save_followed(LEDGER, OWNER, Utc::now(), &save).await?, "the lead is ours");

@@ -3,6 +3,7 @@
 //! * [`rows`] are what a reading gives, without their database.
 //! * [`follow`] takes them, in passes, and says what has to be written down; [`settings`] is what it is told once.
 //! * [`durable`] is what is kept between passes, in [`cells`] and single units.
+//! * [`time`] says what time it is for it, by clocks that may be wrong.
 //! * [`figures`] are what can be told at any moment; a [`key`] says which unit is meant.
 //!
 //! A row is *open* as long as commits may still come late around it: it is read again in every pass, and only remembered. Once it is *closed* it is
@@ -20,6 +21,7 @@ pub mod rows;
 pub mod settings;
 mod settle;
 mod strays;
+pub mod time;
 mod unit;
 
 pub(in crate::domain) use unit::{from_code, to_code};

@@ -4,10 +4,14 @@ use super::shared::Shared;
 use crate::{
     catalog::labels::LoopName,
     clock,
+    domain::flow::time::Passing,
     store::{Horizon, StoreError},
 };
 use chrono::{DateTime, Utc};
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
 use tokio_util::sync::CancellationToken;
 
 /// Canaries removed in one transaction, so that no write waits long for the janitor.
@@ -18,8 +22,11 @@ const EVERY: Duration = Duration::from_secs(60);
 
 /// Runs until it is cancelled.
 pub async fn run(shared: Arc<Shared>, cancel: CancellationToken) {
+    let mut passing = Passing::default();
     while !cancel.is_cancelled() {
-        let result = round(&shared, &cancel, clock::now()).await;
+        // A clock that jumps ahead must not cost what it takes for old.
+        let now = passing.read(Instant::now(), clock::now()).at;
+        let result = round(&shared, &cancel, now).await;
         shared.loops.ended(LoopName::Janitor, result.is_ok(), clock::now());
         if let Err(error) = result {
             tracing::debug!(event = "pruning_postponed", reason = %error);

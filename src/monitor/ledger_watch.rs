@@ -7,12 +7,7 @@ use super::{
     snapshot::Observer,
     unanswered::Question,
 };
-use crate::{
-    catalog::labels::{FollowerMode, LoopName},
-    clock,
-    domain::route::RouteName,
-    ledger::LedgerError,
-};
+use crate::{catalog::labels::LoopName, clock, domain::route::RouteName, ledger::LedgerError};
 use std::{
     collections::{BTreeMap, HashMap},
     sync::Arc,
@@ -40,8 +35,7 @@ pub async fn run(shared: Arc<Shared>, cancel: CancellationToken) {
         let mut reading = JoinSet::new();
         for (name, ledger) in &active.adapters.ledgers {
             // The follower tells the same, for less; on another replica too.
-            let is_told = matches!(shared.flow(name).mode, FollowerMode::Following | FollowerMode::Standby);
-            let pending = ledger.pending.refresh_every().filter(|_| !is_told);
+            let pending = ledger.pending.refresh_every().filter(|_| !shared.flow(name).tells_pending());
             if pending.is_none() {
                 shared.forget(&Observer::Ledger(name.clone()), Reading::Pending);
             }

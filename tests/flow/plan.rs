@@ -22,6 +22,16 @@ pub struct Notification {
     attempts: Vec<Attempt>,
     fate: Fate,
     kind: Kind,
+    leaves_by: Option<Leaving>,
+}
+
+/// How the rows of a notification leave the tables that the streams read, once nothing is to come of it any more and it was read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Leaving {
+    /// Into an archive, pending or not.
+    Archived,
+    /// For good, once it is settled.
+    Expired,
 }
 
 #[derive(Clone, Debug)]
@@ -64,6 +74,17 @@ pub struct Pass {
     pub limit: usize,
     pub are_lookups_answered: bool,
     pub crash: Crash,
+    /// Our clock, less the right one.
+    pub our_clock: i64,
+}
+
+/// All that happens.
+#[derive(Clone, Debug)]
+pub struct Plan {
+    pub notifications: Vec<Notification>,
+    pub passes: Vec<Pass>,
+    /// The database's clock, less the right one. The service writes the times of its rows by the right one.
+    pub database_clock: i64,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -72,6 +93,8 @@ pub enum Crash {
     AmongRows,
     BeforeWriting,
     AfterWriting,
+    /// Another process takes the lead in the middle, makes a pass of its own, and this one takes the lead back.
+    LeadLost,
 }
 
 fn standing() -> impl Strategy<Value = Standing> {
@@ -110,8 +133,10 @@ fn notification() -> impl Strategy<Value = Notification> {
     let kind = prop_oneof![12 => Just(Kind::Customer), 1 => Just(Kind::Marked), 1 => Just(Kind::ByKey), 1 => Just(Kind::ById)];
     let hold = prop_oneof![3 => Just(0_i64), 1 => 0_i64..2_000];
     let own = option::weighted(0.2, (0_i64..3_000, standing()));
-    (0_u16..4, 0_i64..7_200, hold, 0..=OVERLAP, own, vec(attempt(), 0..5), fate, kind).prop_map(
-        |(route, accepted, hold, commit, own, attempts, fate, kind)| Notification {
+    let leaves_by =
+        prop_oneof![4 => Just(None), 1 => Just(Some(Leaving::Archived)), 1 => Just(Some(Leaving::Expired))];
+    (0_u16..4, 0_i64..7_200, hold, 0..=OVERLAP, own, vec(attempt(), 0..5), fate, (kind, leaves_by)).prop_map(
+        |(route, accepted, hold, commit, own, attempts, fate, (kind, leaves_by))| Notification {
             route,
             accepted,
             hold,
@@ -120,6 +145,7 @@ fn notification() -> impl Strategy<Value = Notification> {
             attempts,
             fate,
             kind,
+            leaves_by,
         },
     )
 }
@@ -131,22 +157,44 @@ fn pass() -> impl Strategy<Value = Pass> {
         1 => Just(Crash::AmongRows),
         1 => Just(Crash::BeforeWriting),
         1 => Just(Crash::AfterWriting),
+        1 => Just(Crash::LeadLost),
+    ];
+    let our_clock = prop_oneof![
+        8 => Just(0_i64), 1 => -3_i64..=3, 1 => Just(36_000_i64), 1 => Just(2_764_800_i64), 1 => Just(-3_600_i64),
     ];
     let limit = prop_oneof![3 => Just(usize::MAX), 1 => 1_usize..6];
-    (gap, (0_i64..12, 0_i64..12), any::<bool>(), limit, any::<bool>(), crash).prop_map(
-        |(gap, pauses, is_attempts_first, limit, are_lookups_answered, crash)| Pass {
+    (gap, (0_i64..12, 0_i64..12), any::<bool>(), limit, any::<bool>(), crash, our_clock).prop_map(
+        |(gap, pauses, is_attempts_first, limit, are_lookups_answered, crash, our_clock)| Pass {
             gap,
             pauses,
             is_attempts_first,
             limit,
             are_lookups_answered,
             crash,
+            our_clock,
         },
     )
 }
 
-pub fn plan() -> impl Strategy<Value = (Vec<Notification>, Vec<Pass>)> {
-    (vec(notification(), 1..14), vec(pass(), 0..60))
+pub fn plan() -> impl Strategy<Value = Plan> {
+    let database_clock =
+        prop_oneof![3 => Just(0_i64), 1 => Just(120_i64), 1 => Just(-120_i64), 1 => -5_i64..5];
+    (vec(notification(), 1..14), vec(pass(), 0..60), database_clock).prop_map(
+        |(notifications, mut passes, database_clock)| {
+            for pass in &mut passes {
+                // One of the two clocks is right, or behind: where both are ahead, nothing is claimed.
+                pass.our_clock = if database_clock > 0 { pass.our_clock.min(0) } else { pass.our_clock };
+            }
+            Plan { notifications, passes, database_clock }
+        },
+    )
+}
+
+/// How each notification's rows leave, if they do.
+pub fn leaving(plan: &[Notification]) -> Vec<(UnitId, Leaving)> {
+    let all =
+        (0..).zip(plan).filter_map(|(number, notification)| Some((unit_of(number), notification.leaves_by?)));
+    all.collect()
 }
 
 fn unit_of(number: i64) -> UnitId {

@@ -1,9 +1,17 @@
 //! Whatever happens in a ledger, and whenever the follower looks, stops or is taken over: in the end its figures are those of a plain
-//! recomputation over all rows.
+//! recomputation over all rows that are there.
+//!
+//! Rows that are gone, and clocks that are wrong, claim less than that:
+//! * What vanished while it was pending or open is in no figure. What vanished after it was settled and read for good counts as it was decided.
+//!   What moved into an archive after it was read for good is there, as long as a lookup by id finds it.
+//! * Of our clock and the database's one may be wrong, ahead or behind, by any amount and for any time. Where both are ahead, rows that become
+//!   visible late may be passed by; what is known already stays known.
+//! * After our clock was set back, an attempt that came before its notification may be missing among the attempts; where the notification stands is right.
+//! * The lead may be lost in any pass and taken back: what a pass did not write, nobody has seen.
 
 use super::{
     model::{Ledger, START, at},
-    plan::{ledger, plan},
+    plan::plan,
     runner::{DEADLINES, Runner, WINDOWS},
 };
 use delivery_canary::domain::{
@@ -120,9 +128,9 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: ProptestConfig::default().cases.max(600), ..ProptestConfig::default() })]
 
     #[test]
-    fn any_interleaving_ends_in_the_figures_of_a_plain_recomputation((notifications, passes) in plan()) {
-        let mut runner = Runner::new(ledger(&notifications));
-        for pass in &passes {
+    fn any_interleaving_ends_in_the_figures_of_a_plain_recomputation(plan in plan()) {
+        let mut runner = Runner::new(&plan);
+        for pass in &plan.passes {
             runner.pass(pass);
         }
         runner.quiet();

@@ -2,15 +2,21 @@
 
 use super::{
     model::{Ledger, at, page},
-    plan::{Crash, OVERLAP, Pass},
+    plan::{Crash, Leaving, OVERLAP, Pass, Plan, leaving, ledger},
 };
 use delivery_canary::domain::flow::{
     cells::{Cell, CellKey, Level},
     durable::{Changes, DurableStray, DurableUnit, Saved},
     follow::{Flow, Reach},
+    key::UnitKey,
+    rows::UnitId,
     settings::Settings,
+    time::{Passing, surely},
 };
-use std::{collections::BTreeMap, time::Duration};
+use std::{
+    collections::BTreeMap,
+    time::{Duration, Instant},
+};
 
 pub const DEADLINES: [u64; 3] = [60, 300, 1_200];
 pub const WINDOWS: [u64; 4] = [300, 3_600, 7_200, 21_600];
@@ -77,11 +83,29 @@ pub struct Runner {
     pub flow: Flow,
     pub store: Store,
     pub second: i64,
+    beginning: Instant,
+    passing: Passing,
+    database_clock: i64,
+    leaving: Vec<(UnitId, Leaving)>,
 }
 
 impl Runner {
-    pub fn new(ledger: Ledger) -> Self {
-        Self { ledger, flow: Flow::new(settings()), store: Store::default(), second: 0 }
+    pub fn new(plan: &Plan) -> Self {
+        Self {
+            ledger: ledger(&plan.notifications),
+            flow: Flow::new(settings()),
+            store: Store::default(),
+            second: 0,
+            beginning: Instant::now(),
+            passing: Passing::default(),
+            database_clock: plan.database_clock,
+            leaving: leaving(&plan.notifications),
+        }
+    }
+
+    /// What time it surely is, in seconds, at this one.
+    fn surely(&self, second: i64, plan: &Pass) -> i64 {
+        surely(at(second + plan.our_clock), at(second + self.database_clock)).timestamp() - at(0).timestamp()
     }
 
     /// One pass, or as much of it as there is before a crash.
@@ -94,11 +118,12 @@ impl Runner {
         let (read_notifications, read_attempts) =
             if plan.is_attempts_first { (second, first) } else { (first, second) };
         let [after_notification, after_attempt] = self.store.positions;
+        let ledger = &self.ledger;
         let (notifications, is_cut) =
-            page(&self.ledger.notifications, read_notifications, after_notification, plan.limit);
-        let (attempts, are_cut) = page(&self.ledger.attempts, read_attempts, after_attempt, plan.limit);
+            page(ledger, &ledger.notifications, read_notifications, after_notification, plan.limit);
+        let (attempts, are_cut) = page(ledger, &ledger.attempts, read_attempts, after_attempt, plan.limit);
         let position = |after, rows: &mut dyn Iterator<Item = (i64, i64)>, read: i64| {
-            rows.filter(|(second, _)| *second <= read - OVERLAP).last().or(after)
+            rows.filter(|(second, _)| *second <= self.surely(read, plan) - OVERLAP).last().or(after)
         };
         let positions = [
             position(
@@ -108,7 +133,12 @@ impl Runner {
             ),
             position(after_attempt, &mut attempts.iter().map(|(cursor, _)| *cursor), read_attempts),
         ];
-        self.flow.begin_pass(at(began));
+        // A clock that was set back may have an attempt given up too early: it is then counted where it leads, and not among the attempts.
+        self.ledger.has_rewritten_attempts |= plan.our_clock < -OVERLAP;
+        self.ledger.has_removed_notifications |= plan.our_clock < -OVERLAP;
+        let moment = self.beginning + Duration::from_secs(began.unsigned_abs());
+        let now = self.passing.read(moment, at(self.surely(began, plan)));
+        self.flow.begin_pass(now.at);
         self.flow.canaries(&self.ledger.canaries);
         let fed = if plan.crash == Crash::AmongRows { notifications.len() / 2 } else { usize::MAX };
         for (cursor, row) in notifications.into_iter().take(fed) {
@@ -127,18 +157,56 @@ impl Runner {
             }
         }
         let changes = self.flow.end_pass().unwrap();
-        if plan.crash == Crash::BeforeWriting {
-            return self.restart();
+        match plan.crash {
+            Crash::BeforeWriting => return self.restart(),
+            Crash::LeadLost => {
+                let (passing, crash) = (self.passing, Crash::No);
+                self.restart();
+                self.pass(&Pass { gap: 0, crash, ..plan.clone() });
+                // What this one had to write is refused, and it begins from what the other one wrote.
+                self.restart();
+                self.passing = passing;
+                return;
+            }
+            _ => {}
         }
         self.store.write(changes);
         self.store.positions = positions;
         if plan.crash == Crash::AfterWriting {
             self.restart();
         }
+        self.leave();
     }
 
     fn restart(&mut self) {
         self.flow = self.store.restore(settings());
+        self.passing = Passing::default();
+    }
+
+    /// Has rows leave that may: nothing is still to come of them, and all of them were read for good.
+    fn leave(&mut self) {
+        let [notifications, attempts] = self.store.positions;
+        let mut stay = Vec::new();
+        for (unit, how) in std::mem::take(&mut self.leaving) {
+            let key = UnitKey::from(unit.clone()).to_text();
+            let mut rows = self.ledger.notifications.iter().filter(|version| version.row.unit == unit);
+            let mut tries = self.ledger.attempts.iter().filter(|version| version.row.unit == unit);
+            let is_read = self.ledger.is_over(&unit, self.second)
+                && rows.all(|version| Some(version.cursor) <= notifications)
+                && tries.all(|version| Some(version.cursor) <= attempts);
+            let is_settled =
+                !self.store.units.contains_key(&key) && !self.store.strays.keys().any(|(of, _)| *of == key);
+            match how {
+                Leaving::Archived if is_read => {
+                    self.ledger.archived.insert(unit, self.second + 1);
+                }
+                Leaving::Expired if is_read && is_settled => {
+                    self.ledger.expired.insert(unit, self.second + 1);
+                }
+                _ => stay.push((unit, how)),
+            }
+        }
+        self.leaving = stay;
     }
 
     /// Passes after everything has happened, until nothing is left to be found out.
@@ -151,9 +219,18 @@ impl Runner {
             limit: usize::MAX,
             are_lookups_answered: true,
             crash: Crash::No,
+            our_clock: 0,
         };
-        for _ in 0..40 {
-            self.pass(&pass);
+        let database_clock = self.database_clock;
+        for number in 0..40 {
+            // Once nothing is open any more, the only clock that there is jumps ahead, for one pass each.
+            let our_clock = match number {
+                20 => 36_000,
+                25 => 2_764_800,
+                _ => 0,
+            };
+            self.database_clock = if our_clock > 0 { our_clock } else { database_clock };
+            self.pass(&Pass { our_clock, ..pass.clone() });
         }
     }
 }

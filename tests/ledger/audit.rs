@@ -12,7 +12,7 @@ use delivery_canary::{
             compare::Change,
             sample::{Judged, READ_PER_PASS},
         },
-        flow::{key::KeptUnder, rows::LedgerId},
+        flow::{key::KeptUnder, rows::LedgerId, time::Passing},
         route::RouteName,
     },
     ledger::{self, FlowReader},
@@ -182,7 +182,9 @@ impl Bench {
         };
         let mut following = Following::anew(&wanted, Utc::now()).unwrap();
         loop {
-            let passed = ends("a pass", following.pass(&*self.store, &self.erased)).await.unwrap();
+            let passed = ends("a pass", following.pass(&*self.store, &self.erased, &mut Passing::default()))
+                .await
+                .unwrap();
             self.pass(&passed.recent, false, 0).await.unwrap();
             if passed.is_end {
                 break;

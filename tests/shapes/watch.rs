@@ -11,8 +11,12 @@ use delivery_canary::{
         ledger::Ledger,
         model::{SqliteStore, StoreConfig},
     },
-    domain::{accounting::Partition, flow::rows::RouteNo, route::RouteName},
-    ledger::{self, FlowReader},
+    domain::{
+        accounting::Partition,
+        flow::{rows::RouteNo, time::Passing},
+        route::RouteName,
+    },
+    ledger::{self, FlowReader, LedgerAdapter, LedgerFigures},
     monitor::flow::{Following, LedgerToFollow, PassError, Passed},
     store::{self, Store, follower::Lead},
 };
@@ -32,6 +36,7 @@ pub struct Watch {
     name: String,
     config: Ledger,
     deadlines: BTreeMap<RouteName, Duration>,
+    adapter: Arc<LedgerAdapter>,
     reader: Arc<dyn FlowReader>,
     store: Arc<dyn Store>,
     following: Option<Following>,
@@ -50,6 +55,7 @@ impl Watch {
             name: name.to_owned(),
             deadlines: routes.map(|route| (route.full_name(), route.deadline.get())).collect(),
             reader: Arc::new(adapter.flow().expect("it is followed")),
+            adapter,
             config: ledger,
             store: store::open(&config).await.expect("the store opens"),
             following: None,
@@ -80,12 +86,17 @@ impl Watch {
                 Following::load(&*self.store, &wanted, now).await.expect("it goes on from what was kept")
             }
         };
-        let mut passed = following.pass(&*self.store, &BTreeSet::new()).await?;
+        let mut passed = following.pass(&*self.store, &BTreeSet::new(), &mut Passing::default()).await?;
         let save = following.save(std::mem::take(&mut passed.changes));
         let is_saved = self.store.save_followed(&self.name, "test", Utc::now(), &save).await;
         assert!(is_saved.expect("the store takes it"), "this is the one that leads");
         self.following = Some(following);
         Ok(passed)
+    }
+
+    /// What was read so far.
+    pub fn figures(&self) -> LedgerFigures {
+        self.adapter.stats().figures()
     }
 
     /// A process that ends and another one that begins.

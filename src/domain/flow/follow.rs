@@ -142,7 +142,8 @@ impl Flow {
         Ok(())
     }
 
-    /// Begins a pass. `now` is our time before its first reading.
+    /// Begins a pass. `now` is what time it surely was before its first reading: by it, what was counted is forgotten for good. See
+    /// [`time`](super::time).
     pub fn begin_pass(&mut self, now: DateTime<Utc>) {
         self.pass += 1;
         self.now = micros(now).max(self.now);

@@ -3,7 +3,8 @@
 
 use super::{
     beyond::Beyond,
-    pass::{Following, PassError, is_erased},
+    error::PassError,
+    pass::{Following, is_erased},
     residue::{MARGIN, last_closed_hour},
 };
 use crate::{

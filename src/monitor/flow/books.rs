@@ -14,7 +14,7 @@ use crate::{
     domain::{
         accounting::{self, Partition},
         elsewhere::Accepted,
-        flow::rows::RouteNo,
+        flow::{rows::RouteNo, time::Passing},
         route::RouteName,
     },
     ledger::{ElsewhereError, FlowReader, LedgerError},
@@ -169,8 +169,9 @@ async fn catch_up(
     store: &dyn Store,
     erased: &BTreeSet<String>,
 ) -> Result<DateTime<Utc>, PassError> {
+    let mut passing = Passing::default();
     loop {
-        let passed = following.pass(store, erased).await?;
+        let passed = following.pass(store, erased, &mut passing).await?;
         if passed.is_end {
             return Ok(passed.as_of);
         }

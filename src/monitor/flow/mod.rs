@@ -1,4 +1,5 @@
-//! The followers of the ledgers: one replica follows each ledger, the others stand by.
+//! The followers of the ledgers: one replica follows each ledger, the others stand by. Each ledger has its own pace: one that is slow keeps
+//! no other one waiting.
 
 mod accepted;
 mod audit;
@@ -6,7 +7,9 @@ mod behind;
 mod beyond;
 mod books;
 mod elsewhere;
+mod error;
 mod keep;
+mod led;
 mod pass;
 mod report;
 mod residue;
@@ -15,363 +18,117 @@ mod stream;
 pub use accepted::{AcceptedError, accepted_by_day};
 pub use audit::{Audit, AuditError, Audited, Recent};
 pub use books::{Asked, Books, BooksError, Interval, RouteBooks, RouteUnits, reconcile};
-pub use pass::{Following, LedgerToFollow, PassError, Passed};
+pub use error::PassError;
+pub use pass::{Following, LedgerToFollow, Passed};
 pub use report::{FlowNumbers, FlowReport, RouteFlow};
 
-use super::{
-    adapters::LedgerAdapter,
-    shared::Shared,
-    sight::{Look, Reading},
-    snapshot::Observer,
-};
-use crate::{
-    catalog::labels::{FollowerMode, LoopName},
-    clock,
-    config::ledger::Ledger,
-    ledger::FlowReader,
-    store::follower::Lead,
-};
-use behind::{Behind, Looked};
-use beyond::Beyond;
-use chrono::{DateTime, TimeDelta, Utc};
-use elsewhere::HeldAgainst;
-use residue::Residue;
+use super::{adapters::LedgerAdapter, shared::Shared};
+use crate::{catalog::labels::LoopName, clock, ledger::FlowReader};
+use led::{ASK_EVERY, Follower, LIMIT, forget};
 use std::{
-    collections::{BTreeMap, BTreeSet},
+    collections::{BTreeMap, BTreeSet, HashMap},
     sync::Arc,
     time::Duration,
 };
-use tokio::{task::JoinSet, time::Instant};
+use tokio::{
+    task::{Id, JoinError, JoinSet},
+    time::Instant,
+};
 use tokio_util::sync::CancellationToken;
-
-/// How long the lead lasts without being asked for again: who dies is followed by another within this time.
-const LEASE: TimeDelta = TimeDelta::seconds(12);
-
-/// How often the lead is asked for, by the one who has it and by those who stand by.
-const ASK_EVERY: Duration = Duration::from_secs(3);
-
-/// Limit on one step. Its readings have their own, shorter ones; this keeps the loop alive whatever they do.
-const LIMIT: Duration = Duration::from_secs(60);
-
-/// How long nothing is followed after more was pending than may be held.
-const BACK_OFF: Duration = Duration::from_secs(600);
 
 /// Runs until it is cancelled, and then gives up what it leads.
 pub async fn run(shared: Arc<Shared>, cancel: CancellationToken) {
-    let mut followers: BTreeMap<String, Follower> = BTreeMap::new();
+    let mut followers = Followers::default();
     while !cancel.is_cancelled() {
-        configure(&shared, &mut followers);
-        let mut steps = JoinSet::new();
-        for mut follower in std::mem::take(&mut followers).into_values() {
-            let shared = Arc::clone(&shared);
-            steps.spawn(async move {
-                let result = tokio::time::timeout(LIMIT, follower.step(&shared)).await;
-                let is_good = follower.ended(&shared, result.unwrap_or(Err(PassError::TooLong(LIMIT))));
-                (follower, is_good)
-            });
-        }
-        let mut all = true;
-        loop {
-            let done = tokio::select! {
-                // Whatever is under way is dropped: what was written before it is good.
-                () = cancel.cancelled() => break,
-                done = steps.join_next() => done,
-            };
-            match done {
-                None => break,
-                Some(Ok((follower, is_good))) => {
-                    all &= is_good;
-                    followers.insert(follower.name.clone(), follower);
-                }
-                // After a panic the follower is made anew, from what was kept.
-                Some(Err(_)) => all = false,
-            }
-        }
-        shared.loops.ended(LoopName::LedgerFollower, all, clock::now());
-        let soonest = followers.values().map(|follower| follower.next).min();
-        let wait =
-            soonest.map_or(ASK_EVERY, |at| at.saturating_duration_since(Instant::now()).min(ASK_EVERY));
+        followers.configure(&shared);
+        followers.start_due(&shared);
+        let rest = followers.rest();
         tokio::select! {
             () = cancel.cancelled() => break,
-            () = tokio::time::sleep(wait) => {}
+            Some(done) = followers.steps.join_next_with_id() => followers.ended(done),
+            () = tokio::time::sleep(rest) => {}
+        }
+        if followers.all_move() {
+            shared.loops.ended(LoopName::LedgerFollower, followers.failing.is_empty(), clock::now());
         }
     }
+    // Whatever is under way is dropped: what was written before it is good.
+    followers.steps.shutdown().await;
     for name in shared.active.load().adapters.ledgers.keys() {
         // Where it can't be said, another takes over when the lease ends.
         let _ = shared.store.step_down(name, &shared.owner).await;
     }
 }
 
-/// Keeps a follower for each ledger that is to be followed. A reader of another configuration may number its routes otherwise, so the
-/// state is then loaded anew, by their names.
-fn configure(shared: &Shared, followers: &mut BTreeMap<String, Follower>) {
-    let active = shared.active.load_full();
-    let reader = |(name, adapter): (&String, &LedgerAdapter)| Some((name.clone(), adapter.flow.clone()?));
-    let readers: BTreeMap<String, Arc<dyn FlowReader>> =
-        active.adapters.ledgers.iter().filter_map(reader).collect();
-    followers
-        .retain(|name, known| readers.get(name).is_some_and(|reader| Arc::ptr_eq(reader, &known.reader)));
-    shared.keep_flows(|name| readers.contains_key(name));
-    let not_followed = active.adapters.ledgers.keys().filter(|name| !readers.contains_key(*name));
-    not_followed.for_each(|name| forget(shared, name));
-    for (name, reader) in readers {
-        followers.entry(name.clone()).or_insert_with(|| Follower::new(name, reader));
-    }
+/// The followers of this process: each rests, or makes a step.
+#[derive(Default)]
+struct Followers {
+    resting: BTreeMap<String, Follower>,
+    steps: JoinSet<(Follower, bool)>,
+    /// Whose step each is, and since when.
+    stepping: HashMap<Id, (String, Instant)>,
+    /// Those whose last step failed.
+    failing: BTreeSet<String>,
 }
 
-/// Whether it could be followed says nothing of a ledger that this process does not follow.
-fn forget(shared: &Shared, ledger: &str) {
-    let observer = Observer::Ledger(ledger.to_owned());
-    [Reading::Follow, Reading::Reread].into_iter().for_each(|reading| shared.forget(&observer, reading));
-}
-
-/// The follower of one ledger.
-struct Follower {
-    name: String,
-    reader: Arc<dyn FlowReader>,
-    /// The state, while this process leads and nothing has gone wrong since it was loaded.
-    following: Option<Following>,
-    residue: Residue,
-    audit: Audit,
-    accepted: HeldAgainst,
-    beyond: Beyond,
-    behind: Behind,
-    erased: BTreeSet<String>,
-    is_caught_up: bool,
-    /// Between two passes.
-    every: Duration,
-    /// When the next one is due.
-    next: Instant,
-}
-
-impl Follower {
-    fn new(name: String, reader: Arc<dyn FlowReader>) -> Self {
-        Self {
-            name,
-            reader,
-            following: None,
-            residue: Residue::default(),
-            audit: Audit::default(),
-            accepted: HeldAgainst::default(),
-            beyond: Beyond::default(),
-            behind: Behind::default(),
-            erased: BTreeSet::new(),
-            is_caught_up: false,
-            every: ASK_EVERY,
-            next: Instant::now(),
-        }
-    }
-
-    /// Asks for the lead, and makes a pass where one is due.
-    async fn step(&mut self, shared: &Shared) -> Result<(), PassError> {
-        let now = clock::now();
-        match shared.store.lead(&self.name, &shared.owner, now, now + LEASE).await? {
-            Lead::Theirs => {
-                self.stand_by(shared);
-                return Ok(());
-            }
-            Lead::Ours { is_new, erased } => {
-                self.accepted.watch(&self.name, &*self.reader);
-                if is_new || erased != self.erased {
-                    self.following = None;
-                    self.audit.reload();
-                    self.erased = erased;
-                }
-            }
-        }
+impl Followers {
+    /// Keeps a follower for each ledger that is to be followed. A reader of another configuration may number its routes otherwise, so the
+    /// state is then loaded anew, by their names.
+    fn configure(&mut self, shared: &Shared) {
         let active = shared.active.load_full();
-        let Some(config) = active.config.ledgers.get(&self.name) else { return Ok(()) };
-        self.every = config.refresh_every.get();
-        let is_old = |numbers: &FlowNumbers| {
-            now - numbers.as_of > config.freshness.delta() + config.refresh_every.delta()
-        };
-        if shared.flow(&self.name).figures.is_some_and(|numbers| is_old(&numbers)) {
-            self.withdraw(shared);
-        }
-        if Instant::now() < self.next {
-            return Ok(());
-        }
-        self.pass(shared, config).await
-    }
-
-    async fn pass(&mut self, shared: &Shared, config: &Ledger) -> Result<(), PassError> {
-        let started = Instant::now();
-        let mut following = match self.following.take() {
-            Some(following) => following,
-            None => self.load(shared, config).await?,
-        };
-        let passed = following.pass(&*shared.store, &self.erased).await?;
-        let save = following.save(passed.changes);
-        if !shared.store.save_followed(&self.name, &shared.owner, clock::now(), &save).await? {
-            self.stand_by(shared);
-            return Ok(());
-        }
-        if let Some(counters) = shared.counters.ledger(&self.name) {
-            counters.read_seconds.observe(started.elapsed());
-        }
-        self.observed(shared, Reading::Follow, Look::Good);
-        if passed.has_reread {
-            self.observed(shared, Reading::Reread, Look::Good);
-        }
-        if passed.is_end {
-            self.next = started + self.every;
-            self.caught_up(shared, &mut following, passed.as_of, config).await;
-        } else {
-            let per_second = f64::from(config.first_read.rows_per_second.max(1));
-            #[allow(clippy::cast_precision_loss, reason = "rows of one pass are far below 2^53")]
-            let fair = Duration::from_secs_f64(passed.rows as f64 / per_second);
-            self.next = started + fair;
-            let until = following.followed_until().map(|at| at.to_rfc3339());
-            tracing::info!(event = "ledger_history_read", ledger = self.name, rows = passed.rows, until);
-            if !self.is_caught_up {
-                self.publish(shared, FollowerMode::CatchingUp, Some(&following));
+        let reader = |(name, adapter): (&String, &LedgerAdapter)| Some((name.clone(), adapter.flow.clone()?));
+        let readers: BTreeMap<String, Arc<dyn FlowReader>> =
+            active.adapters.ledgers.iter().filter_map(reader).collect();
+        self.resting.retain(|name, known| readers.get(name).is_some_and(|reader| known.reads_by(reader)));
+        self.failing.retain(|name| readers.contains_key(name));
+        shared.keep_flows(|name| readers.contains_key(name));
+        let not_followed = active.adapters.ledgers.keys().filter(|name| !readers.contains_key(*name));
+        not_followed.for_each(|name| forget(shared, name));
+        for (name, reader) in readers {
+            if !self.stepping.values().any(|(stepping, _)| *stepping == name) {
+                self.resting.entry(name.clone()).or_insert_with(|| Follower::new(name, reader));
             }
         }
-        self.following = Some(following);
-        self.audit(shared, config, &passed.recent, passed.is_end).await;
-        Ok(())
     }
 
-    /// Reads again what is due of the sample. Following does not depend on it.
-    async fn audit(&mut self, shared: &Shared, config: &Ledger, recent: &[Recent], is_end: bool) {
-        let audited = Audited { ledger: &self.name, owner: &shared.owner, config, erased: &self.erased };
-        let (reader, store) = (&*self.reader, &*shared.store);
-        if let Err(error) = self.audit.pass(audited, reader, store, recent, is_end, clock::now()).await {
-            tracing::warn!(event = "ledger_not_audited", ledger = self.name, reason = %error);
-        }
-    }
-
-    /// Both streams were read to their end: the figures are those of now.
-    async fn caught_up(
-        &mut self,
-        shared: &Shared,
-        following: &mut Following,
-        as_of: DateTime<Utc>,
-        config: &Ledger,
-    ) {
-        if let Err(error) = self.residue.look(&*self.reader, following, as_of).await {
-            tracing::warn!(event = "ledger_not_counted", ledger = self.name, reason = %error);
-        }
-        if let Err(error) = self.accepted.look(&self.name, &*self.reader, following, as_of).await {
-            tracing::warn!(event = "accepted_not_counted", ledger = self.name, reason = %error);
-        }
-        let every = config.dated_back.every();
-        let pending =
-            self.beyond.look(&*self.reader, following.horizon(), every).await.unwrap_or_else(|error| {
-                tracing::warn!(event = "ledger_beyond_not_counted", ledger = self.name, reason = %error);
-                None
+    /// Starts the steps that are due.
+    fn start_due(&mut self, shared: &Arc<Shared>) {
+        let now = Instant::now();
+        for (name, mut follower) in self.resting.extract_if(.., |_, follower| follower.due() <= now) {
+            let shared = Arc::clone(shared);
+            let step = self.steps.spawn(async move {
+                let is_good = follower.step(&shared).await;
+                (follower, is_good)
             });
-        let looked = Looked {
-            ledger: &self.name,
-            config,
-            reader: &*self.reader,
-            store: &*shared.store,
-            erased: &self.erased,
-            as_of,
+            self.stepping.insert(step.id(), (name, now));
+        }
+    }
+
+    /// How long there is nothing to be started.
+    fn rest(&self) -> Duration {
+        let soonest = self.resting.values().map(Follower::due).min();
+        soonest.map_or(ASK_EVERY, |at| at.saturating_duration_since(Instant::now()).min(ASK_EVERY))
+    }
+
+    /// Takes a follower back after its step. After a panic it is made anew, from what was kept.
+    fn ended(&mut self, done: Result<(Id, (Follower, bool)), JoinError>) {
+        let (id, follower) = match done {
+            Ok((id, ended)) => (id, Some(ended)),
+            Err(error) => (error.id(), None),
         };
-        if let Err(error) = self.behind.look(&looked, (&self.beyond, pending.as_deref()), following).await {
-            tracing::warn!(event = "ledger_dated_back_not_read", ledger = self.name, reason = %error);
+        let Some((name, _)) = self.stepping.remove(&id) else { return };
+        if follower.as_ref().is_some_and(|(_, is_good)| *is_good) {
+            self.failing.remove(&name);
+        } else {
+            self.failing.insert(name.clone());
         }
-        if !std::mem::replace(&mut self.is_caught_up, true) {
-            tracing::info!(event = "ledger_followed", ledger = self.name);
-            if let Some(reason) = config.finds_no_dated_back() {
-                tracing::warn!(event = "ledger_dated_back_not_looked_for", ledger = self.name, reason);
-            }
-        }
-        let (mut numbers, pending) = report::report(
-            following.figures(as_of),
-            self.reader.routes(),
-            &self.residue,
-            config.baseline.is_some(),
-        );
-        for (route, flow) in report::numbered(&mut numbers, self.reader.routes()) {
-            flow.accepted_in_hour = self.accepted.of(route);
-            flow.stuck_before_baseline = self.beyond.with(route, flow.stuck_before_baseline);
-        }
-        shared.publish_pending(&self.name, Some(pending));
-        self.publish(shared, FollowerMode::Following, Some(following));
-        shared.update_flow(&self.name, |flow| flow.figures = Some(Arc::new(numbers)));
-    }
-
-    /// Says what is done now. Figures that are there stay, until they are too old.
-    fn publish(&self, shared: &Shared, mode: FollowerMode, following: Option<&Following>) {
-        shared.update_flow(&self.name, |flow| {
-            flow.mode = mode;
-            flow.followed_until = following.and_then(Following::followed_until);
-            flow.held = following.map(Following::held);
-            flow.unseen = following.and_then(|_| self.behind.unseen());
-            flow.overdue = following.and_then(|_| self.audit.overdue());
-        });
-    }
-
-    /// There are no figures any more: absent, and not zero.
-    fn withdraw(&self, shared: &Shared) {
-        shared.publish_pending(&self.name, None);
-        shared.update_flow(&self.name, |flow| flow.figures = None);
-    }
-
-    /// Makes the state of what was kept.
-    async fn load(&mut self, shared: &Shared, config: &Ledger) -> Result<Following, PassError> {
-        let deadlines = shared.active.load().all_deadlines();
-        let wanted = LedgerToFollow {
-            ledger: &self.name,
-            config,
-            reader: Arc::clone(&self.reader),
-            deadlines: &deadlines,
-            erased: &self.erased,
-        };
-        match Following::load(&*shared.store, &wanted, clock::now()).await {
-            Err(error @ PassError::Kept(_)) => {
-                tracing::warn!(event = "ledger_begins_anew", ledger = self.name, reason = %error);
-                self.is_caught_up = false;
-                Following::anew(&wanted, clock::now())
-            }
-            result => result,
+        if let Some((follower, _)) = follower {
+            self.resting.insert(name, follower);
         }
     }
 
-    fn observed(&self, shared: &Shared, reading: Reading, look: Look<'_>) {
-        shared.observed(&Observer::Ledger(self.name.clone()), reading, look, clock::now());
-    }
-
-    /// Another process leads: what it finds is on its own page.
-    fn stand_by(&mut self, shared: &Shared) {
-        self.following = None;
-        self.audit.reload();
-        self.is_caught_up = false;
-        self.residue = Residue::default();
-        self.behind = Behind::default();
-        self.beyond = Beyond::default();
-        self.accepted = HeldAgainst::default();
-        forget(shared, &self.name);
-        self.withdraw(shared);
-        self.publish(shared, FollowerMode::Standby, None);
-    }
-
-    /// Takes note of what came of a step: `true` where it went well.
-    fn ended(&mut self, shared: &Shared, result: Result<(), PassError>) -> bool {
-        let Err(error) = result else { return true };
-        // What was folded of a pass that failed is in no order any more; what was written before it is.
-        self.following = None;
-        self.next = Instant::now() + self.every;
-        match &error {
-            PassError::TooMany(_) => {
-                self.next = Instant::now() + BACK_OFF;
-                self.is_caught_up = false;
-                self.withdraw(shared);
-                self.publish(shared, FollowerMode::Snapshot, None);
-                tracing::warn!(event = "ledger_too_much_pending", ledger = self.name, reason = %error);
-            }
-            PassError::Ledger(error) => {
-                self.observed(shared, Reading::Follow, Look::of(error, &error.to_string()));
-            }
-            // What is new was read before.
-            PassError::Reread(error) => {
-                self.observed(shared, Reading::Follow, Look::Good);
-                self.observed(shared, Reading::Reread, Look::of(error, &error.to_string()));
-            }
-            _ => tracing::warn!(event = "ledger_not_followed", ledger = self.name, reason = %error),
-        }
-        false
+    /// Whether no step takes longer than its limit allows: it then stands still.
+    fn all_move(&self) -> bool {
+        self.stepping.values().all(|(_, since)| since.elapsed() <= LIMIT + ASK_EVERY)
     }
 }

@@ -2,6 +2,7 @@
 
 use super::{
     audit::{self, Recent},
+    error::PassError,
     keep,
     stream::{Attempts, Notifications, Watermark},
 };
@@ -14,13 +15,14 @@ use crate::{
         flow::{
             durable::Changes,
             figures::FlowFigures,
-            follow::{Flow, Reach, TooMany},
+            follow::{Flow, Reach},
             rows::{NotificationRow, RouteNo, Truth, UnitId},
             settings::Settings,
+            time::Passing,
         },
         route::RouteName,
     },
-    ledger::{FlowReader, LedgerError, flow::text_of},
+    ledger::{FlowReader, flow::text_of},
     store::{
         Store, StoreError,
         follower::{Followed, FollowerSave, erasure_digest},
@@ -30,7 +32,7 @@ use chrono::{DateTime, TimeDelta, Utc};
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap, HashSet},
     sync::Arc,
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 /// How long counts by hour are kept: the longest window, and a day for the deadline before it.
@@ -48,34 +50,6 @@ const READINGS: usize = 5;
 /// How much older than its slot a canary may seem by the ledger's clock.
 const CANARY_MARGIN: TimeDelta = TimeDelta::days(1);
 
-/// Why a pass could not be made. What was written before it is still good: the follower is made anew from that.
-#[derive(Debug, thiserror::Error)]
-pub enum PassError {
-    /// The ledger could not be read.
-    #[error(transparent)]
-    Ledger(#[from] LedgerError),
-    /// What is new could be read, and what is looked up again could not.
-    #[error(transparent)]
-    Reread(LedgerError),
-    /// The store could not be used.
-    #[error(transparent)]
-    Store(#[from] StoreError),
-    /// More is pending than may be held.
-    #[error(transparent)]
-    TooMany(#[from] TooMany),
-    /// What was kept can't be understood.
-    #[error("what the store keeps of the ledger's follower can't be read: {0}")]
-    Kept(String),
-    /// It was saved anew, each time that it was read.
-    #[error(
-        "what the store keeps of the ledger's follower was saved anew each time that it was read: try again"
-    )]
-    Moving,
-    /// It did not come to its end.
-    #[error("it did not come to its end within {0:?}")]
-    TooLong(Duration),
-}
-
 /// What a pass came to.
 pub struct Passed {
     /// What is to be written.
@@ -88,6 +62,8 @@ pub struct Passed {
     pub rows: u64,
     /// Whether something was looked up again.
     pub has_reread: bool,
+    /// How far the clocks are ahead of where the monotonic one takes them since this process began, if that is far.
+    pub clock_jumped: Option<TimeDelta>,
     /// Customers' notifications that are followed for good from this pass on, for the audit: those that it looks back to.
     pub recent: Vec<Recent>,
 }
@@ -196,12 +172,18 @@ impl Following {
         })
     }
 
-    /// Makes one pass. After an error this must not be used any more. `erased` are digests of notifications to leave alone.
+    /// Makes one pass. After an error this must not be used any more. `erased` are digests of notifications to leave alone; `passing` is one and
+    /// the same for all passes of a process, whatever becomes of them.
     ///
     /// # Errors
     /// When the ledger or the store can't be used, or more is pending than may be held.
-    pub async fn pass(&mut self, store: &dyn Store, erased: &BTreeSet<String>) -> Result<Passed, PassError> {
-        let reader = Arc::clone(&self.reader);
+    pub async fn pass(
+        &mut self,
+        store: &dyn Store,
+        erased: &BTreeSet<String>,
+        passing: &mut Passing,
+    ) -> Result<Passed, PassError> {
+        let (reader, began) = (Arc::clone(&self.reader), Instant::now());
         let pages = Notifications(&*reader);
         let mut notifications = self.notifications.gather(self.overlap, None, &pages).await?;
         let bound = notifications.up_to;
@@ -220,7 +202,8 @@ impl Following {
 
         let canaries = self.canaries_among(store, &notifications.rows).await?;
         let recent = self.recent(&notifications.rows, &canaries, notifications.as_of);
-        self.flow.begin_pass(notifications.as_of);
+        let now = passing.read(began, notifications.surely);
+        self.flow.begin_pass(now.at);
         self.flow.canaries(&canaries);
         for (row, is_closed) in notifications.rows {
             self.flow.notification(row, is_closed);
@@ -252,6 +235,7 @@ impl Following {
             as_of: notifications.as_of,
             is_end,
             rows,
+            clock_jumped: now.jumped,
             has_reread: !wanted.is_empty(),
             recent,
         })

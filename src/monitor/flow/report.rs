@@ -38,6 +38,13 @@ pub struct FlowReport {
     pub figures: Option<Arc<FlowNumbers>>,
 }
 
+impl FlowReport {
+    /// Whether everybody's pending is told by a follower: this process's, or that of the process which leads.
+    pub fn tells_pending(&self) -> bool {
+        self.figures.is_some() || self.mode == FollowerMode::Standby
+    }
+}
+
 /// The numbers of one pass.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FlowNumbers {

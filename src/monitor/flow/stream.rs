@@ -1,7 +1,10 @@
 //! One stream of a pass: the pages behind the watermark, and where the new watermark is.
 
 use crate::{
-    domain::flow::rows::{AttemptRow, NotificationRow},
+    domain::flow::{
+        rows::{AttemptRow, NotificationRow},
+        time::surely,
+    },
     ledger::{
         FlowReader, LedgerError, Position,
         flow::{Page, Seen},
@@ -82,13 +85,15 @@ pub struct Gathered<R> {
     pub up_to: Option<DateTime<Utc>>,
     /// As of when this is, on our clock.
     pub as_of: DateTime<Utc>,
+    /// As of when it is by the clock that is behind, ours or the ledger's.
+    pub surely: DateTime<Utc>,
     /// How many rows were read.
     pub read: u64,
 }
 
 /// When a row can't be overtaken any more by one that becomes visible late.
 struct Closing<'a> {
-    /// Rows of a time at or before this are closed, on the ledger's clock.
+    /// Rows of a time at or before this are closed, by the clock that is behind, ours or the ledger's.
     before: DateTime<Utc>,
     /// Rows without a time are closed when they were first seen at or before this, on our clock.
     seen_before: DateTime<Utc>,
@@ -115,8 +120,9 @@ impl Watermark {
     ) -> Result<Gathered<R>, LedgerError> {
         let first = pages.page(self.position.as_ref()).await?;
         let as_of = first.began_at - delta(first.lag);
+        let surely = surely(first.began_at, first.database_now) - delta(first.lag);
         let closing = Closing {
-            before: first.database_now - delta(first.lag) - overlap,
+            before: surely - overlap,
             seen_before: as_of - overlap,
             as_of,
             first_seen: &self.first_seen,
@@ -149,6 +155,7 @@ impl Watermark {
                 .collect(),
             up_to,
             as_of,
+            surely,
             read,
         })
     }
@@ -209,3 +216,6 @@ fn reached<R: Timed>(seen: &[Seen<R>]) -> Option<DateTime<Utc>> {
 fn delta(duration: Duration) -> TimeDelta {
     TimeDelta::from_std(duration).unwrap_or(TimeDelta::MAX)
 }
+
+#[cfg(test)]
+mod tests;
