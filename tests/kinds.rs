@@ -192,7 +192,7 @@ async fn faults_of_the_demo_are_told_in_words_and_for_machines_in_json() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_hourly_cap_holds_over_a_restart() {
+async fn trial_26_the_hourly_cap_holds_over_a_restart() {
     let shape = Shape { ..Shape::default() };
     let world = World::new(shape).await;
     let place = world.configure("monitor");

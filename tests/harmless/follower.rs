@@ -104,6 +104,31 @@ async fn one_follower_uses_two_connections_at_most_and_holds_nothing_open() {
     }
 }
 
+/// The caps of canaries are tried in `kinds.rs`.
+#[tokio::test(flavor = "multi_thread")]
+async fn trial_26_however_much_is_pending_a_pass_reads_no_more_than_it_may() {
+    let server = Postgres::start();
+    let (database, reader) = Database::on(&server, "decimal_epochs").await;
+    let mut loaded = example(&reader).await;
+    for ledger in loaded.config.ledgers.values_mut() {
+        ledger.reread.per_refresh = 20;
+    }
+    let backlog = "insert into jobs (queue, created)
+                   select 'receipts', extract(epoch from clock_timestamp()) - 600 - g * 0.01 from generate_series(1, 3000) g";
+    database.execute(backlog).await;
+    let mut watch = Watch::new(&loaded, "east").await;
+    watch.until_agreed("a large backlog", &database, &EAST).await;
+    // Nothing is new and nothing is open: a slice of the pending is looked up, each with all its attempts.
+    for _ in 0..10 {
+        let before = watch.figures();
+        let passed = watch.try_pass().await.expect("a pass succeeds");
+        let after = watch.figures();
+        let (reads, rows) = (after.reads - before.reads, after.rows_read - before.rows_read);
+        assert_eq!((passed.rows, passed.is_end), (0, true));
+        assert!((20..=100).contains(&rows) && reads <= 4, "{rows} rows in {reads} readings");
+    }
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_failover_to_another_server_is_followed_from_where_it_was() {
     let mut first = Postgres::start();
