@@ -115,6 +115,8 @@ families! {
     LEDGER_FOLLOWED_NOTIFICATIONS = Gauge "delivery_ledger_followed_notifications" [Ledger] in Count absent "the ledger is not followed by this process";
     /// Pending notifications of closed hours that the ledger counts, and that the follower has not found.
     LEDGER_PENDING_UNSEEN = Gauge "delivery_ledger_pending_unseen" [Ledger] in Count absent "the ledger is not followed by this process, or nothing was looked for yet";
+    /// 1 if the windows have what is settled as it was first decided: the ledger has no stream of attempts, so that a later change, such as a late bounce, is in no row that is read.
+    LEDGER_AS_FIRST_DECIDED = Gauge "delivery_ledger_as_first_decided" [Ledger] in Flag absent "the ledger is not followed";
     /// Changes of the ledger's history that it does not allow, found within the last day in a sample of notifications and on canaries.
     LEDGER_HISTORY_VIOLATIONS = Gauge "delivery_ledger_history_violations" [Ledger, HistoryChange] in Count;
     /// Late bounces found within the last day in the same sample: delivered, then rejected because of the recipient, which is allowed.

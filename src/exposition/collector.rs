@@ -201,6 +201,9 @@ fn ledgers(page: &mut Page, snapshot: &Snapshot) {
         if let Some(unseen) = ledger.flow.unseen {
             page.count(&f::LEDGER_PENDING_UNSEEN, &labels, unseen);
         }
+        if let Some(is_so) = ledger.flow.as_first_decided {
+            page.flag(&f::LEDGER_AS_FIRST_DECIDED, &labels, is_so);
+        }
         if let Some(overdue) = ledger.flow.overdue {
             page.count(&f::LEDGER_HISTORY_OVERDUE, &labels, overdue);
         }

@@ -136,6 +136,7 @@ fn flow(config: &Config) -> FlowReport {
         followed_until: Some(instant(-60)),
         held: Some(8),
         unseen: Some(0),
+        as_first_decided: Some(false),
         overdue: Some(0),
         figures: Some(Arc::new(FlowNumbers { as_of: instant(0), routes })),
     }

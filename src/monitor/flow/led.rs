@@ -260,6 +260,7 @@ impl Follower {
     fn publish(&self, shared: &Shared, mode: FollowerMode, following: Option<&Following>) {
         shared.update_flow(&self.name, |flow| {
             flow.mode = mode;
+            flow.as_first_decided = Some(!self.reader.has_attempts());
             flow.followed_until = following.and_then(Following::followed_until);
             flow.held = following.map(Following::held);
             flow.unseen = following.and_then(|_| self.behind.unseen());

@@ -34,6 +34,8 @@ pub struct FlowReport {
     pub unseen: Option<u64>,
     /// How many readings of the audit are due and were not made; nothing where this process does not follow.
     pub overdue: Option<u64>,
+    /// Whether what is settled stays as it was first decided, since no later row can tell; nothing where the ledger is not followed.
+    pub as_first_decided: Option<bool>,
     /// The figures of the last pass that read to the end; nothing before it, or once they are too old.
     pub figures: Option<Arc<FlowNumbers>>,
 }
