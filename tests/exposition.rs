@@ -129,6 +129,7 @@ fn a_route_that_is_well_stays_within_its_budget() {
     for route in snapshot.routes.values_mut() {
         (route.arrives, route.in_time) = Default::default();
         route.stopped_at = None;
+        route.unmeasured = None;
         route.disagreements.clear();
         route.controls.clear();
     }

@@ -77,7 +77,7 @@ async fn while_there_is_evidence_confirmations_are_sent_and_not_before() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn other_rules_by_a_reload_weigh_the_history_anew_and_say_so() {
+async fn other_weights_by_a_reload_weigh_the_history_anew_and_say_so() {
     let world = World::new(Shape::default()).await;
     world.simulator.fault_on(Fault::SilentDrop).await.unwrap();
     let place = world.configure("monitor");
@@ -101,8 +101,8 @@ async fn other_rules_by_a_reload_weigh_the_history_anew_and_say_so() {
     let line: Value = serde_json::from_str(lines.next().unwrap()).unwrap();
     assert_eq!(lines.next(), None, "once");
     assert_eq!((&line["route"], &line["location"]), (&"webhook/receipts".into(), &"here".into()));
-    assert_eq!(line["old"], "p0 0.0005, p1 0.3, bound 5, sustain 3s, expected end delivered");
-    assert_eq!(line["new"], "p0 0.01, p1 0.3, bound 8, sustain 3s, expected end delivered");
+    assert_eq!(line["old"], "p0 0.0005, p1 0.3, bound 5, sustain 3s");
+    assert_eq!(line["new"], "p0 0.01, p1 0.3, bound 8, sustain 3s");
     let folded = usize::try_from(line["canaries"].as_u64().unwrap()).unwrap();
     let all = canaries(&place);
     let settled = all.iter().filter(|c| !c["verdict"].is_null()).count();

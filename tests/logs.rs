@@ -14,7 +14,7 @@ use delivery_canary::{
     },
     exposition::logs,
     monitor::{
-        evidence::{Book, Rules},
+        evidence::Book,
         terminal::{Occasion, TerminalLine},
         turns::Turns,
     },
@@ -218,7 +218,7 @@ fn turns(canaries: &str) -> Vec<Value> {
     let (route, location) = (RouteName::new(Channel::Webhook, "receipts"), Location::from_text("zurich"));
     let weights = Weights::new(0.005, 0.3, 5.0, TimeDelta::minutes(5));
     let (mut book, mut turns) = (Book::default(), Turns::default());
-    book.set_rules(&route, Rules { weights, expected: ExpectedEnd::Delivered });
+    book.set_weights(&route, weights);
     book.refold(&route, &[], false, instant(0));
     let text = written(&Log::default(), || {
         for (minute, canary) in (0i64..).zip(canaries.chars()) {
@@ -233,6 +233,7 @@ fn turns(canaries: &str) -> Vec<Value> {
                 slot: instant(minute * 60_000),
                 verdict,
                 class,
+                expected: ExpectedEnd::Delivered,
                 stopped: failed.then_some(Stopped::Provider),
             };
             assert_eq!(book.take(&settled), None);

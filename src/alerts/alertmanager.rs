@@ -3,7 +3,7 @@
 //! The root receiver takes tickets, so that nothing is lost that no route foresaw. Nothing keeps a page quiet.
 
 use super::{
-    catalog::{Audience, Severity},
+    catalog::{self, Audience, Severity},
     plan::Plan,
     rules::INTERVAL,
     yaml::Yaml,
@@ -137,12 +137,19 @@ fn tree(receivers: &AlertReceivers) -> Yaml {
     ])
 }
 
-/// A page keeps the tickets of its route quiet. Nothing keeps a page quiet.
+/// A page keeps the tickets of its route quiet, but those that say why it may stay: that nothing is measured any more. Nothing keeps a
+/// page quiet.
 fn inhibition() -> Yaml {
     let service = ("audience", Audience::Service.word());
+    let (suppressed, paused) = (catalog::SUPPRESSED.name, catalog::PAUSED.name);
+    let tickets = [
+        format!("audience=\"{}\"", Audience::Service.word()),
+        format!("severity=\"{}\"", Severity::Ticket.word()),
+        format!("alertname!~\"{suppressed}|{paused}\""),
+    ];
     Yaml::map([
         ("source_matchers", matchers(&[service, ("severity", Severity::Page.word())])),
-        ("target_matchers", matchers(&[service, ("severity", Severity::Ticket.word())])),
+        ("target_matchers", Yaml::texts(tickets)),
         ("equal", Yaml::texts(EQUAL)),
     ])
 }

@@ -41,6 +41,8 @@ families! {
     CANARY_FAILING_SINCE = Gauge "delivery_canary_failing_since_timestamp_seconds" [Route, Location, Question] in Timestamp absent "there is no evidence of failure";
     /// 1 for the stage at which the newest failure stopped.
     CANARY_STOPPED_AT = Gauge "delivery_canary_stopped_at" [Route, Location, StoppedAt] in Flag absent "there is no evidence of failure, and for all stages but that one";
+    /// Slot of the first of the canaries in a row, up to the newest, that were neither a success nor a failure, by what became of the newest: what the evidence says is from before them.
+    CANARY_UNMEASURED_SINCE = Gauge "delivery_canary_unmeasured_since_timestamp_seconds" [Route, Location, OutsideVerdict] in Timestamp absent "the newest canary was a success or a failure";
     /// Scheduled canaries first settled within the window, by class.
     CANARY_WINDOW = Gauge "delivery_canary_window" [Route, Location, Window, Class] in Count;
     /// Scheduled canaries first settled within the last day, by verdict in force.

@@ -94,7 +94,14 @@ impl Family {
         }
         let values = self.labels.iter().map(|label| match label.values() {
             // A route has one of these words at a time.
-            Values::Words(_) if matches!(label, Label::Channel | Label::VolumeClass | Label::StoppedAt) => 1,
+            Values::Words(_)
+                if matches!(
+                    label,
+                    Label::Channel | Label::VolumeClass | Label::StoppedAt | Label::OutsideVerdict
+                ) =>
+            {
+                1
+            }
             Values::Words(words) => words.len(),
             Values::Named(_) => 1,
         });

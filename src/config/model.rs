@@ -277,7 +277,7 @@ pub struct CronConfig {
 pub struct Confirmations {
     /// Their interval.
     pub every: Span,
-    /// Most of them after one scheduled canary. 0 sends none.
+    /// Most of them after one scheduled canary: a day's, by default, since an outage that ends between two slots must be seen to end. 0 sends none.
     pub max: u32,
 }
 
@@ -296,7 +296,7 @@ impl ScheduleConfig {
 
 impl Default for Confirmations {
     fn default() -> Self {
-        Self { every: Span::seconds(60), max: 14 }
+        Self { every: Span::seconds(60), max: 1440 }
     }
 }
 

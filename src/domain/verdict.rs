@@ -94,7 +94,9 @@ pub enum Class {
 }
 
 /// The end that a route expects of its canaries.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default, Serialize, Deserialize, JsonSchema)]
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize, JsonSchema,
+)]
 #[serde(rename_all = "snake_case")]
 pub enum ExpectedEnd {
     /// It arrives.
@@ -131,6 +133,9 @@ impl Verdict {
         Self::Unknown,
         Self::Undetermined,
     ];
+
+    /// Those that are on neither side: policy kept it back, or nobody could look.
+    pub const OUTSIDE: [Self; 2] = [Self::Suppressed, Self::Undetermined];
 
     /// The word for it in labels, logs and the store.
     pub const fn word(self) -> &'static str {

@@ -108,6 +108,10 @@ fn canaries(page: &mut Page, name: &str, location: &str, route: &RouteSnapshot) 
     if let Some(stage) = route.stopped_at {
         page.flag(&f::CANARY_STOPPED_AT, &[name, location, stage.word()], true);
     }
+    if let Some(unmeasured) = route.unmeasured {
+        let labels = [name, location, unmeasured.verdict.word()];
+        page.time(&f::CANARY_UNMEASURED_SINCE, &labels, Some(unmeasured.since));
+    }
     for window in CANARY_WINDOWS {
         let sums = route.windows.get(window);
         for class in Class::ALL {

@@ -1,20 +1,20 @@
 //! Failure evidence of every route, folded from settled canaries in the order (slot, id).
 //!
 //! What settles in order is added; what settles out of order, or is corrected, refolds its route from a checkpoint
-//! that lies before everything that can still be corrected. A route with new rules is refolded from its beginning, and
-//! shows the evidence by its old rules until then.
+//! that lies before everything that can still be corrected. A route with new weights is refolded from its beginning, and
+//! shows the evidence by its old ones until then.
 
 use crate::{
     domain::{
         failure_evidence::{Question, Stream, Weights},
         following::Stopped,
         route::{CanaryId, RouteName},
-        verdict::ExpectedEnd,
+        verdict::Verdict,
     },
     store::Settled,
 };
 use chrono::{DateTime, Utc};
-use std::{collections::HashMap, fmt};
+use std::collections::HashMap;
 
 /// A canary's place in the order of evidence.
 type Place = (DateTime<Utc>, CanaryId);
@@ -28,22 +28,41 @@ pub struct Evidence {
     pub in_time: Stream,
     /// Where the newest failure stopped.
     pub stopped: Option<Stopped>,
+    /// The canaries in a row, up to the newest, that say nothing.
+    pub unmeasured: Option<Unmeasured>,
     last: Option<Place>,
+}
+
+/// Canaries in a row that are neither a success nor a failure: what the evidence says is from before them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Unmeasured {
+    /// The slot of the first of them.
+    pub since: DateTime<Utc>,
+    /// What the newest of them came to.
+    pub verdict: Verdict,
 }
 
 impl Evidence {
     /// Takes the next settled canary.
-    fn observe(&mut self, rules: &Rules, settled: &Settled) {
+    ///
+    /// Judged by the end that was expected of it: what was good by an older configuration is no failure by a newer one.
+    fn observe(&mut self, weights: &Weights, settled: &Settled) {
+        let mut says_nothing = true;
         for (question, stream) in
             [(Question::Arrives, &mut self.arrives), (Question::InTime, &mut self.in_time)]
         {
-            if let Some(failed) = question.vote(settled.verdict, rules.expected) {
-                stream.observe(&rules.weights, settled.slot, failed);
+            if let Some(failed) = question.vote(settled.verdict, settled.expected) {
+                says_nothing = false;
+                stream.observe(weights, settled.slot, failed);
                 if failed {
                     self.stopped = settled.stopped;
                 }
             }
         }
+        self.unmeasured = says_nothing.then(|| {
+            let since = self.unmeasured.map_or(settled.slot, |unmeasured| unmeasured.since);
+            Unmeasured { since, verdict: settled.verdict }
+        });
         self.last = Some((settled.slot, settled.canary_id));
     }
 
@@ -53,28 +72,13 @@ impl Evidence {
     }
 }
 
-/// By what a route's canaries become evidence.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Rules {
-    /// How its failures are weighed.
-    pub weights: Weights,
-    /// The end that is expected of its canaries.
-    pub expected: ExpectedEnd,
-}
-
-impl fmt::Display for Rules {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}, expected end {}", self.weights, self.expected.word())
-    }
-}
-
 /// What a fold of a route from its beginning came to.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Refolded {
-    /// The rules by which it was folded before; nothing: it was not.
-    pub old: Option<Rules>,
-    /// The rules in force.
-    pub new: Rules,
+    /// The weights by which it was folded before; nothing: it was not.
+    pub old: Option<Weights>,
+    /// The weights in force.
+    pub new: Weights,
     /// How many canaries were folded.
     pub canaries: usize,
     /// The slot of the first of them.
@@ -85,13 +89,13 @@ pub struct Refolded {
     pub now: Evidence,
 }
 
-/// A route's rules and evidence.
+/// A route's weights and evidence.
 #[derive(Clone, Debug)]
 struct Entry {
-    rules: Rules,
-    /// The rules of `current`, where they are not those in force.
-    folded_by: Option<Rules>,
-    /// Whether all of it has to be folded, by the rules in force.
+    weights: Weights,
+    /// The weights of `current`, where they are not those in force.
+    folded_by: Option<Weights>,
+    /// Whether all of it has to be folded, by the weights in force.
     is_due: bool,
     checkpoint: Evidence,
     current: Evidence,
@@ -104,21 +108,21 @@ pub struct Book {
 }
 
 impl Book {
-    /// Sets a route's rules. With other rules than before it is due to be folded from its beginning.
-    pub fn set_rules(&mut self, route: &RouteName, rules: Rules) {
+    /// Sets a route's weights. With other weights than before it is due to be folded from its beginning.
+    pub fn set_weights(&mut self, route: &RouteName, weights: Weights) {
         let Some(entry) = self.routes.get_mut(route) else {
             let fresh = Evidence::default();
-            let entry = Entry { rules, folded_by: None, is_due: true, checkpoint: fresh, current: fresh };
+            let entry = Entry { weights, folded_by: None, is_due: true, checkpoint: fresh, current: fresh };
             self.routes.insert(route.clone(), entry);
             return;
         };
-        if entry.rules == rules {
+        if entry.weights == weights {
             return;
         }
         if !entry.is_due {
-            entry.folded_by = Some(entry.rules);
+            entry.folded_by = Some(entry.weights);
         }
-        entry.rules = rules;
+        entry.weights = weights;
         entry.is_due = true;
     }
 
@@ -152,7 +156,7 @@ impl Book {
         }
         let place = (settled.slot, settled.canary_id);
         if entry.current.last.is_none_or(|last| last < place) {
-            entry.current.observe(&entry.rules, settled);
+            entry.current.observe(&entry.weights, settled);
             return None;
         }
         match entry.checkpoint.last {
@@ -180,7 +184,7 @@ impl Book {
         let mut checkpoint = state;
         let mut canaries = 0;
         for one in settled.iter().filter(|s| start.is_none_or(|last| (s.slot, s.canary_id) > last)) {
-            state.observe(&entry.rules, one);
+            state.observe(&entry.weights, one);
             canaries += 1;
             if one.slot < stable {
                 checkpoint = state;
@@ -188,7 +192,7 @@ impl Book {
         }
         let refolded = entry.is_due.then(|| Refolded {
             old: entry.folded_by,
-            new: entry.rules,
+            new: entry.weights,
             canaries,
             from: settled.first().map(|one| one.slot),
             before: entry.current,

@@ -1,10 +1,6 @@
 //! Keeps the book of failure evidence in step with the store, whoever settled: this process, a replica, or a run before.
 
-use super::{
-    evidence::{Refolded, Rules},
-    shared::Shared,
-    turns::Turns,
-};
+use super::{evidence::Refolded, shared::Shared, turns::Turns};
 use crate::{
     catalog::labels::LoopName,
     clock,
@@ -41,10 +37,10 @@ pub async fn run(shared: Arc<Shared>, cancel: CancellationToken) {
     }
 }
 
-/// Takes in what settled since the last step. On the first one, and for a route with new rules, folds from the beginning. What
+/// Takes in what settled since the last step. On the first one, and for a route with new weights, folds from the beginning. What
 /// the store did not let be folded is due still in the next step.
 async fn step(shared: &Shared, change: &mut Option<i64>, now: DateTime<Utc>) -> Result<(), StoreError> {
-    apply_rules(shared);
+    apply_weights(shared);
     let due = shared.evidence().due();
     let mut refold: BTreeMap<RouteName, From> = due.into_iter().map(|route| (route, None)).collect();
     let known = match *change {
@@ -79,12 +75,12 @@ async fn step(shared: &Shared, change: &mut Option<i64>, now: DateTime<Utc>) -> 
     Ok(())
 }
 
-fn apply_rules(shared: &Shared) {
+fn apply_weights(shared: &Shared) {
     let active = shared.active.load();
     let mut book = shared.evidence();
     book.retain(|route| active.routes.contains_key(route));
     for (name, route) in &active.routes {
-        book.set_rules(name, Rules { weights: route.weights, expected: route.config.expected_end });
+        book.set_weights(name, route.weights);
     }
 }
 
@@ -112,7 +108,7 @@ async fn fold(shared: &Shared, route: &RouteName, from: From, now: DateTime<Utc>
     Ok(())
 }
 
-/// Says that what was known is weighed by other rules from now on. A page may come or go by that alone.
+/// Says that what was known is weighed otherwise from now on. A page may come or go by that alone.
 fn tell(shared: &Shared, route: &RouteName, refolded: &Refolded) {
     let Some(old) = refolded.old.filter(|old| *old != refolded.new) else { return };
     tracing::info!(

@@ -141,6 +141,7 @@ impl Memory {
                     arrives: evidence.arrives,
                     in_time: evidence.in_time,
                     stopped_at: evidence.stopped.filter(|_| evidence.is_open()),
+                    unmeasured: evidence.unmeasured,
                     ..RouteSnapshot::new(facts)
                 },
             );

@@ -1,6 +1,9 @@
 //! All that the outside may see of the monitor's knowledge: plain data, made anew and published whole.
 
-use super::flow::{FlowReport, RouteFlow};
+use super::{
+    evidence::Unmeasured,
+    flow::{FlowReport, RouteFlow},
+};
 use crate::{
     alerts::eligibility::class_of,
     catalog::{
@@ -132,6 +135,8 @@ pub struct RouteSnapshot {
     pub in_time: Stream,
     /// Where the newest failure stopped.
     pub stopped_at: Option<Stopped>,
+    /// The canaries in a row, up to the newest, that say nothing.
+    pub unmeasured: Option<Unmeasured>,
     /// Sums over each exported window, by class. What is missing is 0.
     pub windows: BTreeMap<Window, BTreeMap<Class, u64>>,
     /// Sums over the last day, by verdict. What is missing is 0.
@@ -220,6 +225,7 @@ impl RouteSnapshot {
             arrives: Stream::default(),
             in_time: Stream::default(),
             stopped_at: None,
+            unmeasured: None,
             windows: CANARY_WINDOWS.iter().map(|w| (*w, BTreeMap::new())).collect(),
             verdicts: BTreeMap::new(),
             controls: BTreeMap::new(),

@@ -42,7 +42,7 @@ use crate::domain::{
     disagreement::Disagreement,
     following::Stopped,
     route::{CanaryId, Location, NotificationId, RouteName},
-    verdict::{Class, Verdict},
+    verdict::{Class, ExpectedEnd, Verdict},
     watch::{Mark, Way},
 };
 use async_trait::async_trait;
@@ -156,6 +156,8 @@ pub struct Settled {
     pub verdict: Verdict,
     /// The class in force.
     pub class: Class,
+    /// The end that was expected of it when it was planned.
+    pub expected: ExpectedEnd,
     /// Where it stopped, if it failed.
     pub stopped: Option<Stopped>,
     /// Counts judgements over the whole store; later judgements have greater numbers.

@@ -11,6 +11,7 @@ use super::{
 use crate::domain::{
     canary::{Canary, CanaryKind, Event, Judgement},
     route::{CanaryId, Location, RouteName},
+    verdict::ExpectedEnd,
 };
 use async_trait::async_trait;
 use chrono::{DateTime, TimeDelta, Utc};
@@ -32,6 +33,8 @@ pub struct Past {
     pub canary_id: CanaryId,
     /// Why it was sent.
     pub kind: CanaryKind,
+    /// The end that was expected of it.
+    pub expected: ExpectedEnd,
     /// Its judgements, by time: the first is the settlement, the others are corrections.
     pub judgements: Vec<Judgement>,
     /// How long after its deadline began to run it arrived whole, if it did. Nothing too where it was erased.
@@ -97,6 +100,7 @@ fn of(canary: Canary) -> Past {
         slot: plan.slot,
         canary_id: plan.canary_id,
         kind: plan.kind,
+        expected: plan.expected_end,
         judgements: judgements.into_iter().collect(),
         arrived_after,
     }

@@ -26,7 +26,8 @@ pub(super) fn canary_columns() -> String {
 }
 
 /// The columns of a settled canary, in the order that [`settled`] reads.
-pub(super) const SETTLED: &str = "route, slot, canary_id, kind, verdict, class, stopped, change_number";
+pub(super) const SETTLED: &str =
+    "route, slot, canary_id, kind, verdict, class, stopped, change_number, expected_end";
 
 /// An instant as it is stored: whole microseconds.
 pub(super) fn micros(at: DateTime<Utc>) -> i64 {
@@ -180,6 +181,7 @@ pub(super) fn settled(row: &AnyRow) -> Result<Settled, Fault> {
         kind: word(row, 3, "a kind of canary", CanaryKind::from_word)?,
         verdict: word(row, 4, "a verdict", Verdict::from_word)?,
         class: word(row, 5, "a class", Class::from_word)?,
+        expected: word(row, 8, "an expected end", end_from_word)?,
         stopped,
         change: int(row, 7)?,
     })

@@ -12,7 +12,11 @@ use delivery_canary::{
         backtest::{HOLD, Judged},
         catalog::CANARY_FAILING,
     },
-    domain::{failure_evidence::Weights, route::CanaryId, verdict::Verdict},
+    domain::{
+        failure_evidence::Weights,
+        route::CanaryId,
+        verdict::{ExpectedEnd, Verdict},
+    },
 };
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -47,6 +51,7 @@ fn known(past: &[Told], ids: &[CanaryId], weights: &Weights) -> Vec<(String, Opt
                 at: *at,
                 place: (told.slot, *id),
                 verdict: *verdict,
+                expected: ExpectedEnd::Delivered,
             })
         })
         .collect();

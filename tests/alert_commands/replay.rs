@@ -16,7 +16,7 @@ use delivery_canary::{
         route::{CanaryId, Channel, Location, RouteName},
         verdict::{ExpectedEnd, Verdict},
     },
-    monitor::evidence::{Book, Rules},
+    monitor::evidence::Book,
     store::Settled,
 };
 use proptest::prelude::*;
@@ -50,11 +50,12 @@ fn judgements() -> impl Strategy<Value = Vec<Judged>> {
             let minute = i64::try_from(n).expect("few");
             let place = (at(60 * minute), CanaryId(Uuid::from_u128(n as u128)));
             let settled = at(60 * minute + after);
-            all.push(Judged { at: settled, place, verdict });
+            all.push(Judged { at: settled, place, verdict, expected: ExpectedEnd::Delivered });
             all.extend(correction.map(|(verdict, later)| Judged {
                 at: settled + TimeDelta::seconds(later),
                 place,
                 verdict,
+                expected: ExpectedEnd::Delivered,
             }));
         }
         all.sort_by_key(|judged| (judged.at, judged.place));
@@ -70,6 +71,7 @@ fn settled(judged: &Judged) -> Settled {
         kind: CanaryKind::Scheduled,
         verdict: judged.verdict,
         class: judged.verdict.class(ExpectedEnd::Delivered),
+        expected: judged.expected,
         stopped: None,
         change: 0,
     }
@@ -84,7 +86,7 @@ struct Live {
 impl Live {
     fn new(weights: Weights) -> Self {
         let mut book = Book::default();
-        book.set_rules(&route(), Rules { weights, expected: ExpectedEnd::Delivered });
+        book.set_weights(&route(), weights);
         book.refold(&route(), &[], false, at(0));
         Self { book, store: BTreeMap::new() }
     }
@@ -119,7 +121,7 @@ proptest! {
     #[test]
     fn a_replay_has_the_evidence_that_was_there_live_after_each_judgement(all in judgements(), bound in 2.0f64..6.0) {
         let weights = weights(bound);
-        let mut replay = Replay::new(weights, ExpectedEnd::Delivered, FOLLOWED);
+        let mut replay = Replay::new(weights, FOLLOWED);
         let (mut live, mut known) = (Live::new(weights), BTreeMap::new());
         for judged in &all {
             replay.take(judged);
@@ -136,8 +138,8 @@ proptest! {
         let weights = weights(3.0);
         // Nothing is judged later than this, so nothing is left out, however little is kept.
         let latest = all.iter().map(|judged| judged.at - judged.place.0).max().expect("there are some");
-        let mut short = Replay::new(weights, ExpectedEnd::Delivered, latest);
-        let mut long = Replay::new(weights, ExpectedEnd::Delivered, FOLLOWED);
+        let mut short = Replay::new(weights, latest);
+        let mut long = Replay::new(weights, FOLLOWED);
         for judged in &all {
             short.take(judged);
             long.take(judged);
@@ -193,7 +195,6 @@ fn settings(page_on: PageOn) -> Settings {
         route: route(),
         weights: weights(5.0),
         page_on,
-        expected: ExpectedEnd::Delivered,
         corrected_for: FOLLOWED,
         slow: Severity::Ticket,
         muted: Vec::new(),
@@ -211,6 +212,7 @@ fn minutes(bad: std::ops::Range<i64>, until: i64, verdict: Verdict) -> Vec<Judge
                 at: at(60 * minute + after),
                 place,
                 verdict: if is_bad { verdict } else { Verdict::OnTime },
+                expected: ExpectedEnd::Delivered,
             }
         })
         .collect();

@@ -35,7 +35,6 @@ fn settings() -> Settings {
         route: RouteName::new(Channel::Webhook, "receipts"),
         weights: Weights::new(0.0005, 0.3, 5.0, TimeDelta::minutes(5)),
         page_on: PageOn::Majority,
-        expected: ExpectedEnd::Delivered,
         corrected_for: TimeDelta::hours(25),
         slow: Severity::Ticket,
         muted: Vec::new(),
@@ -48,6 +47,7 @@ fn sent(minute: i64, failed: bool) -> Sent {
         slot: at(60 * minute),
         is_scheduled: true,
         verdict: if failed { Verdict::Overdue } else { Verdict::OnTime },
+        expected: ExpectedEnd::Delivered,
         arrived_after: (!failed).then_some(TimeDelta::seconds(2)),
     }
 }

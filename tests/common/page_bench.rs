@@ -22,6 +22,7 @@ use delivery_canary::{
     exposition::{collector::registry, server::render},
     monitor::{
         counters::Counters,
+        evidence::Unmeasured,
         flow::{FlowNumbers, FlowReport, RouteFlow},
         snapshot::{Clock, Configuration, Snapshot, SnapshotCell},
     },
@@ -169,6 +170,7 @@ pub fn full(config: &Config) -> Snapshot {
         route.oldest_in_flight = Some(instant(-30));
         route.in_flight = 2;
         route.stopped_at = Some(Stopped::Provider);
+        route.unmeasured = Some(Unmeasured { since: instant(-300), verdict: Verdict::Undetermined });
         route.windows = CANARY_WINDOWS.iter().map(|w| (*w, Class::ALL.map(|c| (c, 7)).into())).collect();
         route.verdicts = Verdict::ALL.map(|v| (v, 3)).into();
         route.controls =

@@ -96,7 +96,7 @@ fn an_independent_validator_agrees_on_form() {
             "listen": "127.0.0.1:1", "public_url": "http://a.test/in", "token_secrets": ["0123456789abcdef"] } } },
         "routes": [{
             "channel": "webhook", "name": "r", "schedule": { "every": "1h" }, "deadline": "60s", "acceptance": "api",
-            "recipients": ["x"], "receipt": { "receiver": "hook" }, "hourly_cap": 30 }],
+            "recipients": ["x"], "receipt": { "receiver": "hook" }, "hourly_cap": 70 }],
     });
     let values = [
         json!(null),

@@ -9,7 +9,7 @@ use delivery_canary::{
         route::{CanaryId, Channel, RouteName},
         verdict::{ExpectedEnd, Verdict},
     },
-    monitor::evidence::{Book, Evidence, Rules},
+    monitor::evidence::{Book, Evidence, Unmeasured},
     store::Settled,
 };
 use proptest::prelude::*;
@@ -170,10 +170,6 @@ fn route() -> RouteName {
     RouteName::new(Channel::Webhook, "receipts")
 }
 
-fn rules(p0: f64) -> Rules {
-    Rules { weights: weights(p0), expected: ExpectedEnd::Delivered }
-}
-
 fn verdict() -> impl Strategy<Value = Verdict> {
     prop_oneof![4 => Just(Verdict::OnTime), 4 => prop::sample::select(&Verdict::ALL[..])]
 }
@@ -198,14 +194,15 @@ fn settled(n: u128, minute: i64, verdict: Verdict) -> Settled {
         kind: CanaryKind::Scheduled,
         verdict,
         class: verdict.class(ExpectedEnd::Delivered),
+        expected: ExpectedEnd::Delivered,
         stopped: None,
         change: i64::try_from(n).unwrap(),
     }
 }
 
-fn whole(history: &[Settled], rules: Rules) -> Evidence {
+fn whole(history: &[Settled], weights: Weights) -> Evidence {
     let mut book = Book::default();
-    book.set_rules(&route(), rules);
+    book.set_weights(&route(), weights);
     book.refold(&route(), history, false, DateTime::<Utc>::MIN_UTC);
     book.get(&route())
 }
@@ -217,10 +214,10 @@ proptest! {
     fn a_refold_from_a_checkpoint_is_the_whole_fold(history in history(), stable in 0i64..120, known in any::<prop::sample::Index>()) {
         let known = known.index(history.len());
         let mut book = Book::default();
-        book.set_rules(&route(), rules(0.0005));
+        book.set_weights(&route(), weights(0.0005));
         book.refold(&route(), &history[..known], false, instant(60 * stable));
         book.refold(&route(), &history, true, instant(60 * stable));
-        prop_assert_eq!(book.get(&route()), whole(&history, rules(0.0005)));
+        prop_assert_eq!(book.get(&route()), whole(&history, weights(0.0005)));
     }
 
     /// Whatever the order in which they settle, and however often a judgement is heard of: what the store has then decides.
@@ -229,7 +226,7 @@ proptest! {
         (history, order) in history().prop_flat_map(|h| (Just(h.clone()), Just(h).prop_shuffle())), stable in 0i64..120, repeats in 1usize..3,
     ) {
         let mut book = Book::default();
-        book.set_rules(&route(), rules(0.0025));
+        book.set_weights(&route(), weights(0.0025));
         book.refold(&route(), &[], false, instant(0));
         let mut stored: Vec<Settled> = Vec::new();
         for one in order.iter().flat_map(|one| std::iter::repeat_n(one, repeats)) {
@@ -244,39 +241,79 @@ proptest! {
                 book.refold(&route(), &stored, from.is_some(), stable);
             }
         }
-        prop_assert_eq!(book.get(&route()), whole(&history, rules(0.0025)));
+        prop_assert_eq!(book.get(&route()), whole(&history, weights(0.0025)));
     }
 }
 
 #[test]
-fn other_rules_fold_all_of_it_anew_and_the_old_evidence_shows_until_then() {
+fn other_weights_fold_all_of_it_anew_and_the_old_evidence_shows_until_then() {
     let history: Vec<Settled> =
         (1..).zip([Verdict::Overdue; 4]).map(|(n, v)| settled(n, n as i64, v)).collect();
     let mut book = Book::default();
-    book.set_rules(&route(), rules(0.0005));
+    book.set_weights(&route(), weights(0.0005));
     assert_eq!(book.due(), [route()]);
     let first = book.refold(&route(), &history, false, instant(0)).unwrap();
     assert_eq!((first.old, first.canaries, first.from), (None, 4, Some(instant(60))));
     assert!(book.due().is_empty());
     let before = book.get(&route());
 
-    book.set_rules(&route(), rules(0.0005));
-    assert!(book.due().is_empty(), "the same rules");
-    book.set_rules(&route(), rules(0.01));
-    book.set_rules(&route(), rules(0.02));
+    book.set_weights(&route(), weights(0.0005));
+    assert!(book.due().is_empty(), "the same weights");
+    book.set_weights(&route(), weights(0.01));
+    book.set_weights(&route(), weights(0.02));
     assert_eq!(book.due(), [route()]);
     assert_eq!(book.get(&route()), before, "until it is folded anew");
     assert_eq!(book.take(&history[3]), Some(None), "from the beginning");
     assert_eq!(
         book.refold(&route(), &history, true, instant(0)),
         None,
-        "a checkpoint by other rules is of no use"
+        "a checkpoint by other weights is of no use"
     );
     assert_eq!(book.due(), [route()]);
 
     let refolded = book.refold(&route(), &history, false, instant(0)).unwrap();
-    assert_eq!((refolded.old, refolded.new, refolded.canaries), (Some(rules(0.0005)), rules(0.02), 4));
-    assert_eq!((refolded.before, refolded.now), (before, whole(&history, rules(0.02))));
+    assert_eq!((refolded.old, refolded.new, refolded.canaries), (Some(weights(0.0005)), weights(0.02), 4));
+    assert_eq!((refolded.before, refolded.now), (before, whole(&history, weights(0.02))));
     assert!(refolded.now.arrives.value < before.arrives.value);
     assert_eq!(book.refold(&route(), &history, false, instant(0)), None, "nothing was due");
+}
+
+/// A reload that expects another end changes what is wanted of new canaries. What was good when it was sent stays good.
+#[test]
+fn a_canary_is_judged_by_the_end_that_was_expected_of_it() {
+    let old = (1..=50).map(|n| settled(n, n as i64, Verdict::OnTime));
+    let new = (51..=60).map(|n| {
+        let expected = ExpectedEnd::Suppressed;
+        let class = Verdict::Suppressed.class(expected);
+        Settled { expected, class, ..settled(n, n as i64, Verdict::Suppressed) }
+    });
+    let history: Vec<Settled> = old.chain(new).collect();
+    let evidence = whole(&history, weights(0.0005));
+    assert_eq!((evidence.arrives.value, evidence.in_time.value), (0.0, 0.0));
+    assert_eq!(evidence.unmeasured, None, "it was suppressed, as it had to be");
+
+    let arrives = Settled {
+        expected: ExpectedEnd::Suppressed,
+        class: Verdict::OnTime.class(ExpectedEnd::Suppressed),
+        ..settled(61, 61, Verdict::OnTime)
+    };
+    let history: Vec<Settled> = history.into_iter().chain([arrives]).collect();
+    assert!(whole(&history, weights(0.0005)).arrives.value > 0.0, "it arrived, and had to be suppressed");
+}
+
+#[test]
+fn canaries_that_say_nothing_leave_the_evidence_as_it_was_and_are_told() {
+    use Verdict::{OnTime, Overdue, Suppressed, Undetermined};
+    let of = |verdicts: &[Verdict]| {
+        let history: Vec<Settled> = (1..).zip(verdicts).map(|(n, v)| settled(n, n as i64, *v)).collect();
+        whole(&history, weights(0.0005))
+    };
+    let failing = of(&[Overdue, Overdue]);
+    let unseen = of(&[Overdue, Overdue, Undetermined, Suppressed]);
+    assert_eq!((unseen.arrives, unseen.in_time), (failing.arrives, failing.in_time));
+    assert_eq!(failing.unmeasured, None);
+    let since = instant(3 * 60);
+    assert_eq!(unseen.unmeasured, Some(Unmeasured { since, verdict: Suppressed }), "what the newest came to");
+    assert_eq!(of(&[Undetermined, OnTime]).unmeasured, None, "a success ends it");
+    assert_eq!(of(&[Undetermined, Overdue]).unmeasured, None, "and so does a failure");
 }

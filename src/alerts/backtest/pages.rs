@@ -15,7 +15,6 @@ use crate::{
     domain::{
         failure_evidence::{Question, Weights},
         route::{Location, RouteName},
-        verdict::ExpectedEnd,
     },
 };
 use chrono::{DateTime, TimeDelta, Utc};
@@ -48,8 +47,6 @@ pub struct Settings {
     pub weights: Weights,
     /// How many locations must fail.
     pub page_on: PageOn,
-    /// The end that is expected of its canaries.
-    pub expected: ExpectedEnd,
     /// How long a canary can still be judged anew.
     pub corrected_for: TimeDelta,
     /// What it is that canaries come late.
@@ -80,7 +77,6 @@ impl Settings {
                 evidence.sustain.delta(),
             ),
             page_on: route.page_on,
-            expected: route.expected_end,
             corrected_for: route.follow_for.delta() + TimeDelta::hours(1),
             slow: match differs.map(|differs| differs.slow).unwrap_or_default() {
                 SlowSeverity::Page => Severity::Page,
@@ -134,9 +130,9 @@ impl Alarms {
     /// Takes the next judgement of any location, by time.
     pub fn take(&mut self, location: &Location, judged: &Judged) {
         self.go_on(judged.at);
-        let Settings { weights, expected, corrected_for, .. } = &self.settings;
+        let Settings { weights, corrected_for, .. } = &self.settings;
         // A location can look from its first canary on.
-        let fresh = || Replay::new(*weights, *expected, *corrected_for);
+        let fresh = || Replay::new(*weights, *corrected_for);
         self.locations.entry(location.clone()).or_insert_with(fresh).take(judged);
     }
 

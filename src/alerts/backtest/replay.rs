@@ -20,6 +20,8 @@ pub struct Judged {
     pub place: Place,
     /// What it is.
     pub verdict: Verdict,
+    /// The end that was expected of the canary.
+    pub expected: ExpectedEnd,
 }
 
 /// A canary, and the evidence after it, by question.
@@ -27,6 +29,7 @@ pub struct Judged {
 struct Entry {
     place: Place,
     verdict: Verdict,
+    expected: ExpectedEnd,
     after: [Stream; 2],
 }
 
@@ -34,7 +37,6 @@ struct Entry {
 #[derive(Clone, Debug)]
 pub struct Replay {
     weights: Weights,
-    expected: ExpectedEnd,
     /// How long a canary can still be judged anew.
     corrected_for: TimeDelta,
     kept: VecDeque<Entry>,
@@ -47,10 +49,9 @@ pub struct Replay {
 impl Replay {
     /// Nothing is known yet. Canaries that are older than the newest by more than `corrected_for` are folded for good, so that memory
     /// stays within what is sent in that time.
-    pub fn new(weights: Weights, expected: ExpectedEnd, corrected_for: TimeDelta) -> Self {
+    pub fn new(weights: Weights, corrected_for: TimeDelta) -> Self {
         Self {
             weights,
-            expected,
             corrected_for,
             kept: VecDeque::new(),
             before: [Stream::default(); 2],
@@ -68,7 +69,12 @@ impl Replay {
         let place = match self.kept.binary_search_by(|entry| entry.place.cmp(&judged.place)) {
             Ok(place) => place,
             Err(place) => {
-                let fresh = Entry { place: judged.place, verdict: judged.verdict, after: self.before };
+                let fresh = Entry {
+                    place: judged.place,
+                    verdict: judged.verdict,
+                    expected: judged.expected,
+                    after: self.before,
+                };
                 self.kept.insert(place, fresh);
                 place
             }
@@ -82,7 +88,7 @@ impl Replay {
         let mut state = first.checked_sub(1).map_or(self.before, |last| self.kept[last].after);
         for entry in self.kept.range_mut(first..) {
             for (question, stream) in Question::ALL.into_iter().zip(&mut state) {
-                if let Some(failed) = question.vote(entry.verdict, self.expected) {
+                if let Some(failed) = question.vote(entry.verdict, entry.expected) {
                     stream.observe(&self.weights, entry.place.0, failed);
                 }
             }

@@ -300,11 +300,11 @@ entries! {
     BLIND = Entry {
         name: "MonitorBlind",
         question: "Can we see?",
-        says: "The monitor runs no canaries, or can't read a ledger or hear a receiver. Nothing is known of what it doesn't see: neither good nor bad.",
+        says: "The monitor runs no canaries, can't read a ledger or hear a receiver, or can't say what became of its canaries. Nothing is known of what it doesn't see: neither good nor bad.",
         says_not: "It doesn't say that anything fails to be delivered. No other alert speaks on what is not seen.",
         severity: Severity::Page,
         audience: Audience::Owners,
-        eligible: "every location, ledger and receiver",
+        eligible: "every location, ledger and receiver; canaries of which nothing is known for three intervals and two deadlines",
         first: [ONLINE, OFFLINE, "delivery-canary canary list --limit 5"],
         stop: "The label `blind` says what is not seen; it is seen again.",
     };

@@ -63,6 +63,8 @@ fn details(plan: &RoutePlan<'_>, question: Question) -> String {
     let stopped = f::CANARY_STOPPED_AT.name;
     let since = f::CANARY_FAILING_SINCE.name;
     let over = f::LEDGER_PENDING_OVER_DEADLINE.name;
+    let unmeasured = f::CANARY_UNMEASURED_SINCE.name;
+    let paused = f::CANARY_PAUSED.name;
     let word = question.word();
     // Not being able to look is no place in the service.
     let unseen = Stopped::Monitor.word();
@@ -96,7 +98,11 @@ fn details(plan: &RoutePlan<'_>, question: Question) -> String {
          {{{{ else }}}}Since when is not known.{{{{ end }}}}\n\
          {{{{ with printf \"max by (route) ({over}{{route='%s'}})\" $labels.route | query }}}}\
          Real notifications pending past their deadline: {{{{ . | first | value | humanize }}}}.\
-         {{{{ else }}}}How many real notifications are past their deadline is not known.{{{{ end }}}}"
+         {{{{ else }}}}How many real notifications are past their deadline is not known.{{{{ end }}}}\
+         {{{{ range printf \"max by (verdict) ({unmeasured}{{route='%s'}})\" $labels.route | query }}}}\n\
+         The newest canaries say nothing, they are {{{{ .Labels.verdict }}}} since {{{{ .Value | humanizeTimestamp }}}}: this is from before them.{{{{ end }}}}\
+         {{{{ range printf \"max by (route) ({paused}{{route='%s'}}) == 1\" $labels.route | query }}}}\n\
+         Sending is paused: this is from before, and stays until canaries go out again.{{{{ end }}}}"
     )
 }
 

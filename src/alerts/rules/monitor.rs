@@ -2,7 +2,7 @@
 
 use super::{
     AlertRule,
-    names::{EVIDENCE, OBSERVER_UP, READING, RUNNER, one_of, seen},
+    names::{DEADLINE, EVERY, EVIDENCE, OBSERVER_UP, READING, RUNNER, UNMEASURED, one_of, seen},
     of_monitor, recorded,
 };
 use crate::{
@@ -12,6 +12,7 @@ use crate::{
         plan::Plan,
     },
     catalog::{families as f, labels::FollowerMode},
+    domain::verdict::Verdict,
 };
 
 pub(super) fn rules(plan: &Plan<'_>, rules: &mut Vec<AlertRule>) {
@@ -20,6 +21,7 @@ pub(super) fn rules(plan: &Plan<'_>, rules: &mut Vec<AlertRule>) {
         rules.push(ledger(plan));
     }
     rules.extend(observers(plan));
+    rules.push(canaries(plan));
     let followed: Vec<_> =
         plan.ledgers_with(|ledger| ledger.notifications.is_some()).iter().map(|ledger| ledger.name).collect();
     if !followed.is_empty() {
@@ -99,6 +101,42 @@ fn observers(plan: &Plan<'_>) -> Option<AlertRule> {
     let summary = "{{ $labels.observer }} can't be looked at from {{ $labels.location }}";
     let expr = format!("{OBSERVER_UP}{{{}}} == 0", one_of("observer", &observers));
     Some(blind("observer", expr, "5m", summary, Numbers::default()))
+}
+
+/// Locations of whose canaries nobody can say what became, though every observer looks: a process that restarts again and again
+/// blinds each canary that is under way. One restart blinds those of one deadline, and they are settled a deadline later.
+fn canaries(plan: &Plan<'_>) -> AlertRule {
+    let mut n = Numbers::default();
+    let intervals = n.put(
+        "intervals in which no canary said anything",
+        3.0,
+        Source::Chosen,
+        "one canary may be blinded by a process that begins anew",
+    );
+    let deadlines = n.put(
+        "deadlines that have passed",
+        2.0,
+        Source::Chosen,
+        "a new beginning blinds those of one deadline, and they are settled a deadline later",
+    );
+    let undetermined = format!("{UNMEASURED}{{verdict=\"{}\"}}", Verdict::Undetermined.word());
+    let mut expr = format!(
+        "count by (location) (\ntime() - {undetermined} > on (route) group_left () {intervals} * {EVERY} + {deadlines} * {DEADLINE}\n)"
+    );
+    if !recorded::observers(plan).is_empty() || !plan.ledgers.is_empty() {
+        expr.push_str(&format!("\nunless on (location) {OBSERVER_UP} == 0"));
+    }
+    let summary =
+        "{{ $labels.location }}: what became of the newest canaries can't be said, on {{ $value }} routes";
+    let mut rule = blind("canaries", expr, "10m", summary, n);
+    let since = f::CANARY_UNMEASURED_SINCE.name;
+    let word = Verdict::Undetermined.word();
+    rule.details = format!(
+        "{{{{ with printf \"topk(10, time() - max by (route) ({since}{{location='%s', verdict='{word}'}}))\" $labels.location | query }}}}\
+         For so long:{{{{ range . }}}} {{{{ .Labels.route }}}} {{{{ .Value | humanizeDuration }}}};{{{{ end }}}} \
+         `delivery-canary canary show` says why.{{{{ end }}}}"
+    );
+    rule
 }
 
 /// Ledgers that nobody follows: sums over real traffic are missing, ages are not.

@@ -13,6 +13,8 @@ pub const EVIDENCE: &str = "route_location_question:delivery_evidence:max";
 pub const SINCE: &str = "route_location_question:delivery_failing_since:max";
 /// At each location: whether an observer can look.
 pub const OBSERVER_UP: &str = "location_observer:delivery_observer_up:max";
+/// Since when a location's canaries of a route say nothing, by what became of the newest.
+pub const UNMEASURED: &str = "route_location_verdict:delivery_unmeasured_since:max";
 /// Failures in a row.
 pub const CONSECUTIVE: &str = "route:delivery_consecutive_failures:max";
 /// Routes whose pages are muted by planned work.
@@ -52,10 +54,11 @@ pub const RESIDUE: &str = "route:delivery_residue:max";
 pub const HISTORY: &str = "ledger:delivery_history_violations_1d:sum";
 
 /// All of them.
-pub const RECORDED: [&str; 22] = [
+pub const RECORDED: [&str; 23] = [
     RUNNER,
     EVIDENCE,
     SINCE,
+    UNMEASURED,
     OBSERVER_UP,
     CONSECUTIVE,
     MAINTENANCE,

@@ -7,7 +7,7 @@ use super::{
     names::{
         ACCEPTED, ATTEMPTS, BAD, BUDGET, CONSECUTIVE, DEADLINE, EVERY, EVIDENCE, HISTORY, MAINTENANCE,
         OBSERVER_UP, OLDEST, OVER, READING, REJECTED, RESIDUE, RETRIES, RUNNER, SINCE, SUPPRESSED,
-        SUPPRESSED_SHARE, UNKNOWN, newest, one_of, seen,
+        SUPPRESSED_SHARE, UNKNOWN, UNMEASURED, newest, one_of, seen,
     },
 };
 use crate::{
@@ -43,6 +43,8 @@ pub(super) fn rules(plan: &Plan<'_>) -> Vec<Rule> {
     let by_question = ("max by (route, location, question)", "");
     record(EVIDENCE, by_question, &|n| seen(&f::CANARY_FAILURE_EVIDENCE, "", n));
     record(SINCE, by_question, &|n| seen(&f::CANARY_FAILING_SINCE, "", n));
+    let by_verdict = ("max by (route, location, verdict)", "");
+    record(UNMEASURED, by_verdict, &|n| seen(&f::CANARY_UNMEASURED_SINCE, "", n));
     let ledgers = plan.ledgers.iter().map(|ledger| observer_of(ledger.name));
     let observers: Vec<_> = observers(plan).into_iter().chain(ledgers).collect();
     if !observers.is_empty() {

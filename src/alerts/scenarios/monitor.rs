@@ -5,7 +5,7 @@ use super::{
     canary::{all_hung, and, evidence, hung},
     change,
     track::{Pace, Seg},
-    world::{instances, world},
+    world::{EVERY, instances, world},
 };
 use crate::{
     alerts::{
@@ -14,7 +14,7 @@ use crate::{
         rules::AlertRule,
     },
     catalog::{Family, families as f, hash_value},
-    domain::failure_evidence::Question,
+    domain::{failure_evidence::Question, verdict::Verdict},
 };
 use std::collections::BTreeMap;
 
@@ -165,7 +165,28 @@ fn blind(plan: &Plan<'_>, alerts: &[&AlertRule], route: &RoutePlan<'_>, out: &mu
         let checks = (bad..bad + 8).map(|step| (step, Vec::new())).collect();
         let short: Vec<_> = down.iter().map(|down| down.clone().during(bad, bad + 4)).collect();
         about.add("it does not last: receivers", &short, checks);
+        let unsaid = since(Verdict::Undetermined, unmeasured_after(route) + 600.0);
+        about.fires("where receivers prove nothing, canaries say nothing either", &and(&down, &[unsaid]));
     }
+    about.fired = not_seen(plan, alerts, "canaries", "location", &locations);
+    let after = unmeasured_after(route);
+    let unsaid = since(Verdict::Undetermined, after + 20.0);
+    about.fires("nobody can say what became of canaries", std::slice::from_ref(&unsaid));
+    about.silent("canaries say nothing, but not for long", &[since(Verdict::Undetermined, after - 20.0)]);
+    about.silent("policy keeps canaries back", &[since(Verdict::Suppressed, after + 600.0)]);
+    // What is gone is bridged for five minutes.
+    let checks = (bad..bad + 14).map(|step| (step, Vec::new())).collect();
+    about.add("it does not last: canaries", &[unsaid.during(bad, bad + 4)], checks);
+}
+
+/// Canaries in a row say nothing, the first of them so many seconds ago.
+fn since(verdict: Verdict, seconds: f64) -> Change {
+    change(&f::CANARY_UNMEASURED_SINCE, &[("verdict", verdict.word())], Seg::Ago(seconds))
+}
+
+/// After how many seconds that is told, in the world of scenarios.
+fn unmeasured_after(route: &RoutePlan<'_>) -> f64 {
+    3.0 * EVERY + 2.0 * route.route.deadline.get().as_secs_f64()
 }
 
 fn own(plan: &Plan<'_>, alerts: &[&AlertRule], route: &RoutePlan<'_>, out: &mut Vec<Scenario>) {

@@ -119,6 +119,9 @@ fn of_canaries(put: &mut Put<'_>, route: &RoutePlan<'_>, location: &str) {
         put(&f::CANARY_FAILURE_EVIDENCE, &[name, here, question], Seg::Is(0.0));
         put(&f::CANARY_FAILING_SINCE, &[name, here, question], Seg::Absent);
     }
+    for verdict in Verdict::OUTSIDE.map(|verdict| ("verdict", verdict.word())) {
+        put(&f::CANARY_UNMEASURED_SINCE, &[name, here, verdict], Seg::Absent);
+    }
     let suppressed = ("verdict", Verdict::Suppressed.word());
     put(&f::CANARY_VERDICTS, &[name, here, suppressed], Seg::Is(0.0));
     let kind = ("kind", Disagreement::ALL[0].word());

@@ -5,7 +5,7 @@ use crate::{
     domain::{
         failure_evidence::{Question, Stream},
         route::Location,
-        verdict::Verdict,
+        verdict::{ExpectedEnd, Verdict},
     },
 };
 use chrono::{DateTime, TimeDelta, Utc};
@@ -20,6 +20,8 @@ pub struct Sent {
     pub is_scheduled: bool,
     /// The verdict in force.
     pub verdict: Verdict,
+    /// The end that was expected of it.
+    pub expected: ExpectedEnd,
     /// How long after its deadline began to run it arrived whole.
     pub arrived_after: Option<TimeDelta>,
 }
@@ -112,7 +114,7 @@ impl Observed {
     pub fn take(&mut self, location: &Location, sent: &Sent) {
         let from = self.span.map_or(sent.slot, |(from, _)| from);
         self.span = Some((from, sent.slot));
-        let Some(failed) = Question::InTime.vote(sent.verdict, self.settings.expected) else { return };
+        let Some(failed) = Question::InTime.vote(sent.verdict, sent.expected) else { return };
         let weights = &self.settings.weights;
         let watched = self.locations.entry(location.clone()).or_default();
         let before = watched.stream;

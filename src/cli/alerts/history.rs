@@ -5,7 +5,7 @@ use crate::{
     domain::{
         canary::CanaryKind,
         route::{CanaryId, Location, RouteName},
-        verdict::Verdict,
+        verdict::{ExpectedEnd, Verdict},
     },
     store::{Past, Store, StoreError},
 };
@@ -43,7 +43,7 @@ impl Read {
 }
 
 /// A judgement that waits until all that were given before it are known, in their order.
-type Waiting = (DateTime<Utc>, DateTime<Utc>, CanaryId, Verdict, Location);
+type Waiting = (DateTime<Utc>, DateTime<Utc>, CanaryId, Verdict, ExpectedEnd, Location);
 
 /// Reads the canaries of a route with a slot in `[from, until)`. Tells each canary by its slot, and each judgement by its time, but none that was given
 /// after `until`.
@@ -64,16 +64,17 @@ pub(super) async fn read(
             see(past);
             let judged = past.judgements.iter().filter(|judgement| judgement.at <= until);
             waiting.extend(judged.map(|judgement| {
-                Reverse((judgement.at, past.slot, past.canary_id, judgement.verdict, past.location.clone()))
+                let Past { slot, canary_id, expected, ref location, .. } = *past;
+                Reverse((judgement.at, slot, canary_id, judgement.verdict, expected, location.clone()))
             }));
         }
         let last = page.last().filter(|last| page.len() == PAGE as usize && last.slot < until);
         // No canary is judged before its slot. So nothing that is still to be read was judged before the last slot.
         while let Some(Reverse((at, ..))) = waiting.peek()
             && last.is_none_or(|last| *at < last.slot)
-            && let Some(Reverse((at, slot, canary, verdict, location))) = waiting.pop()
+            && let Some(Reverse((at, slot, canary, verdict, expected, location))) = waiting.pop()
         {
-            take(&location, &Judged { at, place: (slot, canary), verdict });
+            take(&location, &Judged { at, place: (slot, canary), verdict, expected });
         }
         match last {
             Some(last) => place = (last.slot, Some(last.canary_id)),

@@ -84,6 +84,7 @@ async fn look(opened: &Opened, route: &Route, span: (DateTime<Utc>, DateTime<Utc
                 slot: past.slot,
                 is_scheduled: past.kind == CanaryKind::Scheduled,
                 verdict: standing.verdict,
+                expected: past.expected,
                 arrived_after: past.arrived_after,
             };
             observed.take(&past.location, &sent);
