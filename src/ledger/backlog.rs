@@ -4,6 +4,7 @@ use super::{
     cell::{Cell, Misfit, count, identifier},
     notes::Notes,
     time::{Horizon, Reading, due, read},
+    uses::{Use, Uses},
     wanted::{Field, TimeField, Wanted},
     words::{Word, Words},
 };
@@ -71,6 +72,16 @@ impl BacklogLayout {
             rest: routes.get(ALL_THE_REST).map(name),
             wanted,
         })
+    }
+
+    /// What its columns are read as.
+    pub fn uses(&self) -> Uses {
+        Uses::default()
+            .with(self.route, Use::Id)
+            .with_time(self.accepted_at)
+            .with_time(self.not_before)
+            .with(self.status, Use::Status)
+            .with(self.count, Use::Count)
     }
 
     /// Maps the rows, at this time of our clock.

@@ -97,6 +97,22 @@ pub fn identifier(cell: &Cell, column: &str) -> Result<Option<String>, Misfit> {
     Ok(Some(text))
 }
 
+/// Whether a mark is set.
+///
+/// # Errors
+/// When the value is neither a boolean nor a whole number.
+pub fn mark(cell: &Cell, column: &str) -> Result<bool, Misfit> {
+    match cell {
+        Cell::Null => Ok(false),
+        Cell::Bool(mark) => Ok(*mark),
+        Cell::Int(number) => Ok(*number != 0),
+        other => {
+            let problem = format!("{} is no mark: give a boolean or a whole number", other.type_name());
+            Err(Misfit::new(column, problem))
+        }
+    }
+}
+
 /// A count.
 ///
 /// # Errors
@@ -111,4 +127,23 @@ pub fn count(cell: &Cell, column: &str) -> Result<u64, Misfit> {
     number.ok_or_else(|| {
         Misfit::new(column, format!("{} is not a count: give a whole number from 0", cell.type_name()))
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn marks_are_booleans_and_numbers() {
+        for (cell, marked) in [
+            (Cell::Null, Ok(false)),
+            (Cell::Bool(true), Ok(true)),
+            (Cell::Bool(false), Ok(false)),
+            (Cell::Int(0), Ok(false)),
+            (Cell::Int(1), Ok(true)),
+            (Cell::Text("yes".into()), Err(())),
+        ] {
+            assert_eq!(mark(&cell, "c").map_err(drop), marked, "{cell:?}");
+        }
+    }
 }

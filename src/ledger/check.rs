@@ -3,20 +3,22 @@
 pub mod cost;
 mod mysql;
 mod postgres;
+mod rows;
 mod sqlite;
 
 use super::{
     LedgerAdapter, LedgerError,
     adapter::Database,
     backlog::BacklogLayout,
-    binds::{Binds, Prepared},
-    cell::{Cell, Misfit},
+    binds::{Binds, Prepared, Rows},
     notes::{Notes, shown},
     sql::{Dialect, Parameter},
+    uses::Uses,
 };
-use crate::clock;
 use chrono::TimeDelta;
 use std::{collections::BTreeSet, time::Instant};
+
+pub(super) use rows::{FEW, unfit};
 
 /// A clock that is further off than this makes ages doubtful.
 const MOST_SKEW: TimeDelta = TimeDelta::seconds(60);
@@ -68,6 +70,21 @@ pub(super) struct Rights {
     writable: Vec<String>,
 }
 
+/// What came of a query.
+pub(super) struct Checked {
+    /// What was seen.
+    pub findings: Vec<Finding>,
+    /// How many rows were read; nothing where they could not be.
+    pub rows: Option<usize>,
+}
+
+impl Checked {
+    /// Whether nothing failed.
+    pub fn works(&self) -> bool {
+        self.findings.iter().all(|finding| finding.level < Level::Failed)
+    }
+}
+
 /// A scan of a whole table.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Scan {
@@ -97,15 +114,14 @@ impl LedgerAdapter {
             Err(error) => Finding::new("rights", Level::Failed, error.to_string(), ""),
         });
         let (lookup, layout) = &self.lookup;
-        findings.extend(
-            self.check_query(lookup, &self.trial_binds(), |row| {
-                layout.join(&[row], &self.words, &[], clock::now(), &mut Notes::default()).map(drop)
-            })
-            .await,
-        );
+        let binds = self.trial_binds();
+        let checked = self.check_query(lookup, &binds, &layout.uses(), &mut Vec::new()).await;
+        let rows = if checked.works() { Some(self.check_lookup_rows().await) } else { None };
+        findings.extend(checked.findings.into_iter().chain(rows));
         if let Some((pending, layout)) = &self.pending {
-            let fits = |row| layout.map(&[row], &self.words, clock::now(), &mut Notes::default()).map(drop);
-            findings.extend(self.check_query(pending, &self.trial_binds(), fits).await);
+            let checked = self.check_query(pending, &binds, &layout.uses(), &mut Vec::new()).await;
+            let unseen = self.nothing_seen(pending, checked.rows);
+            findings.extend(checked.findings.into_iter().chain(unseen));
             findings.extend(self.check_backlog(pending, layout).await);
         }
         if let Some(queries) = &self.flow {
@@ -159,23 +175,30 @@ impl LedgerAdapter {
         }
     }
 
-    /// Runs a query, looks at its columns by one row of their types, and at its plan.
+    /// Runs a query into what the monitor reads its rows with, holds its columns' types against what they are read as, and looks at its plan.
     pub(super) async fn check_query(
         &self,
         prepared: &Prepared,
         binds: &Binds,
-        fits: impl Fn(Vec<Cell>) -> Result<(), Misfit>,
-    ) -> Vec<Finding> {
+        uses: &Uses,
+        rows: &mut dyn Rows,
+    ) -> Checked {
         let name = format!("{} query", prepared.name);
         let begun = Instant::now();
-        let table = match self.read(prepared, binds).await {
-            Ok(table) => table,
-            Err(error) => {
-                return vec![Finding::new(name, Level::Failed, error.to_string(), failure_hint(&error))];
+        let mut findings = Vec::new();
+        let mut count = None;
+        match self.read_rows(prepared, binds, rows).await {
+            Ok(head) => {
+                count = Some(head.rows);
+                let took = begun.elapsed().as_millis();
+                findings.push(Finding::ok(&name, format!("{} rows in {took} ms", head.rows)));
             }
-        };
-        let took = begun.elapsed().as_millis();
-        let mut findings = vec![Finding::ok(&name, format!("{} rows in {took} ms", table.rows.len()))];
+            Err(error @ LedgerError::Shape { .. }) => findings.push(unfit(prepared, &error)),
+            Err(error) => {
+                findings.push(Finding::new(name, Level::Failed, error.to_string(), failure_hint(&error)));
+                return Checked { findings, rows: None };
+            }
+        }
         let (row, scans) = match &self.database {
             Database::Postgres(postgres) => (
                 postgres::row_of_types(postgres, prepared, binds).await,
@@ -190,15 +213,22 @@ impl LedgerAdapter {
             ),
         };
         let columns = format!("{} columns", prepared.name);
-        let row = row.and_then(|row| match row.map(fits) {
-            Some(Err(misfit)) => Err(LedgerError::misfit(prepared.name, misfit)),
-            Some(Ok(())) => Ok("they are there, and their types fit"),
-            None => Ok("they are there; their types show with the first row"),
-        });
-        findings.push(match row {
-            Ok(detail) => Finding::ok(columns, detail),
-            Err(error) => Finding::new(columns, Level::Failed, error.to_string(), ""),
-        });
+        let unfit = |error: LedgerError| Finding::new(&columns, Level::Failed, error.to_string(), "");
+        match row {
+            Ok(Some(row)) => {
+                let misfits = uses.misfits(&row, &prepared.wanted, &self.words);
+                if misfits.is_empty() {
+                    findings.push(Finding::ok(&columns, "they are there, and their types fit"));
+                }
+                findings.extend(misfits.into_iter().map(|m| unfit(LedgerError::misfit(prepared.name, m))));
+            }
+            Ok(None) => findings.push(Finding::ok(&columns, "they are there; only values have types here")),
+            Err(error) => findings.push(unfit(error)),
+        }
+        // The types tell more than the first value that can't be read.
+        if findings.iter().any(|finding| finding.name == columns && finding.level == Level::Failed) {
+            findings.retain(|finding| finding.name != rows::name(prepared));
+        }
         findings.push(plan(prepared, scans));
         if !prepared.query.binds(Parameter::Limit) {
             let detail = "the query has no `:limit`: rows beyond `max_rows` are computed and thrown away";
@@ -209,7 +239,7 @@ impl LedgerAdapter {
                 "end it with `limit :limit`",
             ));
         }
-        findings
+        Checked { findings, rows: count }
     }
 
     /// Reads the pending once, as the monitor would, and says what is odd about the rows.

@@ -11,6 +11,7 @@ use super::{
     cell::{Cell, Misfit, identifier},
     notes::Notes,
     time::{Form, Horizon, Reading, read},
+    uses::{Use, Uses},
     wanted::{Field, TimeField, Wanted},
     words::{Word, Words, disposition, outcome, with_next_attempt},
 };
@@ -89,6 +90,21 @@ impl LookupLayout {
     /// Whether the result carries the idempotency key.
     pub fn has_key(&self) -> bool {
         self.key.is_some()
+    }
+
+    /// What its columns are read as, by whoever looks for canaries or follows the ledger.
+    pub fn uses(&self) -> Uses {
+        Uses::default()
+            .with(self.notification_id, Use::Id)
+            .with(self.key, Use::Id)
+            .with(self.destination, Use::Id)
+            .with_time(self.accepted_at)
+            .with_time(self.not_before)
+            .with(self.status, Use::Status)
+            .with(self.attempt_id, Use::Id)
+            .with(self.attempt_status, Use::Status)
+            .with_time(self.attempt_at)
+            .with(self.policy_version, Use::Id)
     }
 
     /// Joins the rows. `asked` are the ids that were looked up; a found UUID comes back as it was asked for. `now` is our time.

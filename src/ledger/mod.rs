@@ -24,6 +24,7 @@ pub mod sql;
 mod sqlite;
 mod stats;
 mod time;
+mod uses;
 mod wanted;
 mod words;
 

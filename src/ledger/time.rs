@@ -153,7 +153,7 @@ fn instant(
             Err(_) => match parse_with_offset(text) {
                 Some(at) => Some(at),
                 None if parse_naive(text).is_some() => {
-                    return Err(undeclared("text without an offset", column));
+                    return Err(undeclared(cell, column));
                 }
                 None => None,
             },
@@ -163,16 +163,47 @@ fn instant(
         }
         (_, Form::EpochSeconds) => epoch_micros(cell, 6, column)?.and_then(DateTime::from_timestamp_micros),
         (_, Form::EpochMillis) => epoch_micros(cell, 3, column)?.and_then(DateTime::from_timestamp_micros),
-        (cell, _) => return Err(undeclared(cell.type_name(), column)),
+        (cell, _) => return Err(undeclared(cell, column)),
     })
 }
 
-fn undeclared(what: &str, column: &str) -> Misfit {
-    let problem = format!(
-        "{what} is no time as it stands: declare the column as `{{ name: {column}, time: … }}` with naive_utc, naive_local and a \
-         zone, epoch_seconds, epoch_millis or iso, whichever it holds"
-    );
+/// What to write for a value that is no time as it is declared.
+fn undeclared(cell: &Cell, column: &str) -> Misfit {
+    let declared = |form: &str| format!("`{{ name: {column}, time: {form} }}`");
+    let (what, write) = match cell {
+        Cell::Naive(_) | Cell::Text(_) => {
+            let what = if matches!(cell, Cell::Text(_)) { "text without an offset" } else { cell.type_name() };
+            let local = declared("naive_local, zone: Europe/Berlin");
+            (what, format!("{}, or {local} with the zone that it is in", declared("naive_utc")))
+        }
+        Cell::Int(_) | Cell::Decimal(_) | Cell::Float(_) => {
+            let (seconds, millis) = (declared("epoch_seconds"), declared("epoch_millis"));
+            let write = match magnitude(cell) {
+                Some(number) if (1e9..5e9).contains(&number) => format!("{seconds}: that is what its value looks like"),
+                Some(number) if (1e12..5e12).contains(&number) => format!("{millis}: that is what its value looks like"),
+                Some(number) if (1e15..5e15).contains(&number) => {
+                    format!("{millis}, and let the SQL divide it by 1000: its value looks like microseconds")
+                }
+                _ => format!("{seconds} or {millis}, whichever it holds"),
+            };
+            (cell.type_name(), write)
+        }
+        _ => {
+            let problem = format!("{} is no time: is it the right column?", cell.type_name());
+            return Misfit::new(column, problem);
+        }
+    };
+    let problem = format!("{what} is no time as it is configured. Where it is named, write {write}");
     Misfit::new(column, problem)
+}
+
+fn magnitude(cell: &Cell) -> Option<f64> {
+    match cell {
+        Cell::Int(number) => Some(*number as f64),
+        Cell::Float(number) => Some(*number),
+        Cell::Decimal(text) => text.parse().ok(),
+        _ => None,
+    }
 }
 
 /// In the fold of a clock change a local time means two instants: the later one that isn't in the future, so that no age is

@@ -29,7 +29,7 @@ impl Wanted {
         if let Column::Typed(typed) = column {
             return Err(Misfit::new(&typed.name, "only a time is declared with `time`: give the name alone"));
         }
-        Ok(self.place(column))
+        Ok(self.plain(column.name()))
     }
 
     /// Wants a column that is a time.
@@ -38,15 +38,21 @@ impl Wanted {
     /// When its declaration isn't whole.
     pub fn time(&mut self, column: &Column) -> Result<TimeField, Misfit> {
         let form = Form::of(column)?;
-        Ok(TimeField { field: self.place(column), form })
+        Ok(TimeField { field: self.plain(column.name()), form })
     }
 
-    fn place(&mut self, column: &Column) -> Field {
-        if let Some(place) = self.0.iter().position(|name| name == column.name()) {
+    /// Wants a column by its name alone.
+    pub fn plain(&mut self, column: &str) -> Field {
+        if let Some(place) = self.0.iter().position(|name| name == column) {
             return Field(place);
         }
-        self.0.push(column.name().to_owned());
+        self.0.push(column.to_owned());
         Field(self.0.len() - 1)
+    }
+
+    /// The names of all columns.
+    pub fn names(&self) -> &[String] {
+        &self.0
     }
 
     /// The name of a column.

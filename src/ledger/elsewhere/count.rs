@@ -13,6 +13,7 @@ use crate::{
         flow::{RouteField, Routes},
         sql::{self, Dialect, Parameter},
         time::Form,
+        uses::{Use, Uses},
         wanted::{Field, Wanted},
     },
 };
@@ -59,6 +60,11 @@ impl CountQuery {
     /// The query itself.
     pub const fn prepared(&self) -> &Prepared {
         &self.prepared
+    }
+
+    /// What its columns are read as.
+    pub fn uses(&self) -> Uses {
+        Uses::default().with(self.count, Use::Count)
     }
 
     /// The values of an interval.

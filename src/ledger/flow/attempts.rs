@@ -11,6 +11,7 @@ use crate::{
         cell::{Cell, Misfit},
         notes::Notes,
         time::{Form, Horizon, Reading, read},
+        uses::{Use, Uses},
         wanted::{Field, TimeField, Wanted},
         words::{Word, outcome, standing, with_next_attempt},
     },
@@ -52,6 +53,15 @@ impl AttemptsLayout {
 
 impl RowLayout for AttemptsLayout {
     type Row = AttemptRow;
+
+    fn uses(&self) -> Uses {
+        Uses::default()
+            .with(self.attempt, Use::Id)
+            .with(self.unit.notification, Use::Id)
+            .with(self.unit.destination, Use::Id)
+            .with(self.status, Use::Status)
+            .with_time(self.at)
+    }
 
     fn map(
         &self,

@@ -9,9 +9,10 @@ use crate::{
     config::ledger::NotificationsQuery,
     domain::flow::rows::{NotificationRow, Standing},
     ledger::{
-        cell::{Cell, Misfit},
+        cell::{Cell, Misfit, mark},
         notes::Notes,
         time::{Form, Horizon, Reading, due, read},
+        uses::{Use, Uses},
         wanted::{Field, TimeField, Wanted},
         words::standing,
     },
@@ -80,6 +81,16 @@ impl NotificationsLayout {
 impl RowLayout for NotificationsLayout {
     type Row = NotificationRow;
 
+    fn uses(&self) -> Uses {
+        Uses::default()
+            .with(self.unit.notification, Use::Id)
+            .with(self.unit.destination, Use::Id)
+            .with_time(self.accepted_at)
+            .with_time(self.not_before)
+            .with(self.status, Use::Status)
+            .with(self.canary, Use::Mark)
+    }
+
     fn map(
         &self,
         cells: &[Cell],
@@ -100,7 +111,7 @@ impl RowLayout for NotificationsLayout {
         let Some(unit) = self.unit.read(cells, wanted)? else { return Ok(Mapped::Refused) };
         let is_marked_canary = match self.canary {
             None => false,
-            Some(field) => is_marked(&cells[field.0], wanted.name(field))?,
+            Some(field) => mark(&cells[field.0], wanted.name(field))?,
         };
         let has_canary_key = self
             .key
@@ -113,19 +124,6 @@ impl RowLayout for NotificationsLayout {
             is_marked_canary,
             has_canary_key,
         }))
-    }
-}
-
-/// Whether a marker says that the row is a canary.
-fn is_marked(cell: &Cell, column: &str) -> Result<bool, Misfit> {
-    match cell {
-        Cell::Null => Ok(false),
-        Cell::Bool(mark) => Ok(*mark),
-        Cell::Int(number) => Ok(*number != 0),
-        other => {
-            let problem = format!("{} is no marker: give a boolean or a whole number", other.type_name());
-            Err(Misfit::new(column, problem))
-        }
     }
 }
 
@@ -156,20 +154,6 @@ mod tests {
         for other in ["", "dc-", "dc-1", &key.as_str()[3..], &key.as_str().to_uppercase(), &format!("{key}0")]
         {
             assert!(!looks_like_a_canary_key(other), "{other}");
-        }
-    }
-
-    #[test]
-    fn markers_are_booleans_and_numbers() {
-        for (cell, marked) in [
-            (Cell::Null, Ok(false)),
-            (Cell::Bool(true), Ok(true)),
-            (Cell::Bool(false), Ok(false)),
-            (Cell::Int(0), Ok(false)),
-            (Cell::Int(1), Ok(true)),
-            (Cell::Text("yes".into()), Err(())),
-        ] {
-            assert_eq!(is_marked(&cell, "c").map_err(drop), marked, "{cell:?}");
         }
     }
 }

@@ -8,6 +8,7 @@ use crate::{
         binds::{Prepared, Rows},
         cell::{Cell, Misfit, count},
         notes::Notes,
+        uses::{Use, Uses},
         wanted::{Field, Wanted},
         words::{Words, standing},
     },
@@ -36,6 +37,11 @@ impl PartitionLayout {
             status: wanted.field(&columns.status)?,
             count: wanted.field(&columns.count)?,
         })
+    }
+
+    /// What its columns are read as.
+    pub fn uses(&self) -> Uses {
+        Uses::default().with(self.status, Use::Status).with(self.count, Use::Count)
     }
 }
 

@@ -131,6 +131,12 @@ impl FlowQueries {
         }))
     }
 
+    /// What the rows of the lookup are read with.
+    fn truth_rows<'a>(&'a self, adapter: &'a LedgerAdapter) -> TruthRows<'a> {
+        let has = (self.attempts.is_some(), self.has_not_before);
+        TruthRows::new(&adapter.lookup.0, &adapter.lookup.1, &adapter.words, &self.route_of_lookup, has)
+    }
+
     fn writing<'a>(&self, prepared: &'a Prepared, parameter: Parameter, form: Form) -> Writing<'a> {
         Writing { form, times: self.times, cast: prepared.query.casts.get(&parameter).map(String::as_str) }
     }
@@ -249,9 +255,8 @@ impl LedgerFlow {
     /// Asks for these notifications; nothing where there were more rows than are read.
     async fn ask(&self, ids: &[String]) -> Result<Option<Truths>, LedgerError> {
         let (adapter, queries) = (&self.adapter, &self.queries);
-        let (prepared, layout) = &adapter.lookup;
-        let has = (queries.attempts.is_some(), queries.has_not_before);
-        let mut rows = TruthRows::new(prepared, layout, &adapter.words, &queries.route_of_lookup, has);
+        let prepared = &adapter.lookup.0;
+        let mut rows = queries.truth_rows(adapter);
         let binds = Binds { ids: ids.to_vec(), overlap: adapter.overlap, ..Binds::default() };
         let head = adapter.read_rows(prepared, &binds, &mut rows).await?;
         if head.truncated {

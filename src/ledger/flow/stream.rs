@@ -8,6 +8,7 @@ use crate::ledger::{
     notes::Notes,
     position::Value,
     time::Form,
+    uses::Uses,
     words::Words,
 };
 use chrono::{DateTime, Utc};
@@ -39,6 +40,9 @@ pub struct Context<'a> {
 pub trait RowLayout: Send + Sync {
     /// What a row comes to.
     type Row: Send;
+
+    /// What its columns are read as.
+    fn uses(&self) -> Uses;
 
     /// Maps a row.
     ///

@@ -4,10 +4,12 @@
 //! same: a join that the planner drops is named, and a column that a plan carries along without need is not.
 
 mod block;
+mod compared;
 mod read;
 mod token;
 
 pub use block::TableName;
+pub use compared::Compared;
 
 use super::{Dialect, Query};
 use block::{Block, Blocks, Mention, Origin, Source};

@@ -3,6 +3,7 @@
 use super::{
     super::{
         Page,
+        partition::PartitionRows,
         stream::{PageRows, RowLayout, Stream},
         text_of,
     },
@@ -13,7 +14,7 @@ use crate::{
     domain::flow::rows::NotificationRow,
     ledger::{
         LedgerAdapter, LedgerError,
-        binds::{Binds, Prepared},
+        binds::{Binds, Prepared, Rows},
         check::{
             Finding, Level,
             cost::{Cost, QueryCost},
@@ -34,8 +35,8 @@ const SAMPLE: usize = 5_000;
 const MUCH_OF_AN_HOUR: Duration = Duration::from_secs(180);
 
 /// A page, with what was odd about it and how long it took.
-struct Looked<R> {
-    page: Page<R>,
+pub(super) struct Looked<R> {
+    pub(super) page: Page<R>,
     notes: Notes,
     took: Duration,
     /// Whether it begins at the time that was asked for. By an id alone it begins with the first row.
@@ -55,17 +56,23 @@ impl LedgerAdapter {
             self.cost_of_following(queries, per_refresh as usize, refreshes, &mut cost, &mut findings)
                 .await?;
         } else if let Some((pending, _)) = &self.pending {
-            let (rows, took) = self.timed(pending, &self.trial_binds()).await?;
+            let (rows, took) = self.timed(pending, &self.trial_binds(), &mut Vec::new()).await?;
             cost.queries.push(QueryCost { query: pending.name, rows, took, runs_an_hour: refreshes });
         }
         findings.push(self.cost_finding(&cost));
         Ok((cost, findings))
     }
 
-    async fn timed(&self, prepared: &Prepared, binds: &Binds) -> Result<(u64, Duration), LedgerError> {
+    /// Reads a query into what its rows are read with.
+    async fn timed(
+        &self,
+        prepared: &Prepared,
+        binds: &Binds,
+        rows: &mut dyn Rows,
+    ) -> Result<(u64, Duration), LedgerError> {
         let begun = Instant::now();
-        let table = self.read(prepared, binds).await?;
-        Ok((table.rows.len() as u64, begun.elapsed()))
+        let head = self.read_rows(prepared, binds, rows).await?;
+        Ok((head.rows as u64, begun.elapsed()))
     }
 
     async fn cost_of_following(
@@ -96,17 +103,19 @@ impl LedgerAdapter {
         let ids = ids(&sample.page, per_refresh);
         if !ids.is_empty() {
             let (mut rows, mut took) = (0, Duration::ZERO);
+            let mut truths = queries.truth_rows(self);
             for asked in ids.chunks(ASKED_AT_ONCE) {
                 let binds = Binds { ids: asked.to_vec(), overlap: self.overlap, ..Binds::default() };
-                let (more, longer) = self.timed(&self.lookup.0, &binds).await?;
+                let (more, longer) = self.timed(&self.lookup.0, &binds, &mut truths).await?;
                 (rows, took) = (rows + more, took + longer);
             }
             add("lookup", (rows, took), refreshes);
         }
         let hours = u32::try_from(queries.history.num_hours()).unwrap_or(u32::MAX);
         let (looks, every_hour) = (queries.dated_back.look, queries.dated_back.every_hour_after(hours));
-        if let Some((prepared, _)) = &queries.partition {
-            let timed = self.timed(prepared, &self.trial_of_count(queries, prepared, now)).await?;
+        if let Some((prepared, layout)) = &queries.partition {
+            let mut rows = PartitionRows::new(prepared, layout, &self.words);
+            let timed = self.timed(prepared, &self.trial_of_count(queries, prepared, now), &mut rows).await?;
             let older = if self.pending.is_none() && looks {
                 3_600.0 / every_hour.as_secs_f64().max(1.0)
             } else {
@@ -116,7 +125,7 @@ impl LedgerAdapter {
         }
         if let Some((prepared, _)) = &self.pending {
             let an_hour = 3_600.0 / queries.dated_back.every().as_secs_f64().max(1.0);
-            add("pending", self.timed(prepared, &self.trial_binds()).await?, an_hour.min(refreshes));
+            add("pending", self.timed(prepared, &self.trial_binds(), &mut Vec::new()).await?, an_hour.min(refreshes));
         }
         Ok(())
     }
@@ -141,7 +150,7 @@ impl LedgerAdapter {
     }
 
     /// A page of a stream from this time on, of at most so many rows.
-    async fn look<L: RowLayout>(
+    pub(super) async fn look<L: RowLayout>(
         &self,
         queries: &FlowQueries,
         stream: &Stream<L>,
@@ -210,7 +219,7 @@ impl LedgerAdapter {
 }
 
 /// The ids of the last rows of a page: at most so many.
-fn ids(page: &Page<NotificationRow>, most: usize) -> Vec<String> {
+pub(super) fn ids(page: &Page<NotificationRow>, most: usize) -> Vec<String> {
     let rows = page.rows.iter().rev().filter_map(|seen| seen.row.as_ref());
     let ids: BTreeSet<String> = rows.take(most).map(|row| text_of(&row.unit.notification)).collect();
     ids.into_iter().collect()

@@ -24,10 +24,15 @@ pub enum Token {
 
 /// The pieces of a query that was parsed: its quotes and comments all have an end.
 pub fn tokens(query: &Query) -> Vec<Token> {
+    places(query).into_iter().map(|(_, token)| token).collect()
+}
+
+/// The same, each with where it begins, in bytes.
+pub fn places(query: &Query) -> Vec<(usize, Token)> {
     let (dialect, mut rest, mut found) = (query.dialect, query.sql.as_str(), Vec::new());
     while let Some(next) = rest.chars().next() {
         let (length, token) = piece(rest, next, dialect);
-        found.extend(token);
+        found.extend(token.map(|token| (query.sql.len() - rest.len(), token)));
         rest = &rest[length.clamp(next.len_utf8(), rest.len())..];
     }
     found
