@@ -3,6 +3,7 @@
 mod audit;
 mod backlog;
 mod check;
+mod check_types;
 mod following;
 mod guide;
 mod in_the_way;
