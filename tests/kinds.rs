@@ -2,7 +2,7 @@
 
 use crate::common::world;
 use delivery_canary::simulator::Fault;
-use serde_json::Value;
+use serde_json::{Value, json};
 use std::fs;
 use world::{Place, RECIPIENT, Shape, World, until};
 
@@ -127,6 +127,23 @@ async fn a_second_webhook_is_a_duplicate_and_the_canary_is_good() {
         n => Err(format!("{n}; log:\n{}", place.log())),
     });
     until_settled(&place, "scheduled", "on_time", 2);
+    // What the alert's runbook begins with.
+    let listed = |kind: &[&str]| {
+        let output = place.command(&[&["canary", "list", "--limit", "5", "--contradiction"], kind].concat());
+        assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8_lossy(&output.stdout).into_owned()
+    };
+    let any = listed(&[]);
+    assert!(any.lines().skip(1).all(|line| line.ends_with("duplicate_receipt")) && any.lines().count() > 1, "{any}");
+    let as_json = listed(&["duplicate_receipt", "--json"]);
+    assert!(!as_json.is_empty());
+    for line in as_json.lines() {
+        let canary: Value = serde_json::from_str(line).unwrap();
+        assert_eq!(canary["disagreements"], json!(["duplicate_receipt"]), "{line}");
+    }
+    assert!(listed(&["outcome_rewritten"]).ends_with("none\n"));
+    let wrong = place.command(&["canary", "list", "--contradiction", "nonsense"]);
+    assert!(String::from_utf8_lossy(&wrong.stderr).contains("duplicate_receipt"), "{wrong:?}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -10,6 +10,7 @@ use crate::cli::out::{say, tell};
 use crate::{
     clock,
     domain::{
+        disagreement::Disagreement,
         disclosure,
         flow::key::KeptUnder,
         route::{CanaryId, NotificationId},
@@ -49,6 +50,9 @@ struct ListArgs {
     /// Only with this verdict
     #[arg(long, value_parser = verdict)]
     verdict: Option<Verdict>,
+    /// Only where views contradict each other: in this way, or without KIND in any. It can be given again
+    #[arg(long, value_name = "KIND", num_args = 0..=1, default_missing_value = ANY, value_parser = contradiction)]
+    contradiction: Vec<Contradiction>,
     /// Only with a slot at or after this time (RFC 3339)
     #[arg(long, value_parser = instant)]
     from: Option<DateTime<Utc>>,
@@ -130,6 +134,7 @@ async fn list(args: ListArgs) -> Result<Outcome> {
         route,
         notification: None,
         verdict: args.verdict,
+        disagreements: args.contradiction.iter().flat_map(Contradiction::kinds).collect(),
         from: args.from,
         until: args.until,
         limit: args.limit,
@@ -141,7 +146,14 @@ async fn list(args: ListArgs) -> Result<Outcome> {
         }
         return Ok(Outcome::Done);
     }
-    say!("{:<36}  {:<24}  {:<12}  {:<20}  verdict", "canary", "route", "kind", "slot");
+    say!(
+        "{:<36}  {:<24}  {:<12}  {:<20}  {:<12}  contradictions",
+        "canary",
+        "route",
+        "kind",
+        "slot",
+        "verdict"
+    );
     for stored in &found {
         say!("{}", line(stored, now));
     }
@@ -158,8 +170,15 @@ fn line(stored: &Stored, now: DateTime<Utc>) -> String {
         (Some(standing), _) => standing.verdict.word().to_owned(),
         (None, under_way) => under_way.unwrap_or(UnderWay::OnItsWay).told(&stored.canary, now),
     };
+    let found: Vec<&str> = stored.canary.disagreements.iter().map(|kind| kind.word()).collect();
+    let found = if found.is_empty() { "-".to_owned() } else { found.join(", ") };
     let erased = if stored.erased { "  (erased)" } else { "" };
-    format!("{}  {:<24}  {:<12}  {slot}  {verdict}{erased}", plan.canary_id, plan.route, plan.kind.word())
+    format!(
+        "{}  {:<24}  {:<12}  {slot}  {verdict:<12}  {found}{erased}",
+        plan.canary_id,
+        plan.route,
+        plan.kind.word()
+    )
 }
 
 async fn show(args: ShowArgs) -> Result<Outcome> {
@@ -337,6 +356,33 @@ fn in_order(from: DateTime<Utc>, until: DateTime<Utc>) -> Result<(), WrongUsage>
 fn verdict(word: &str) -> Result<Verdict, String> {
     let known = || format!("write one of {}", Verdict::ALL.map(Verdict::word).join(", "));
     Verdict::from_word(word).ok_or_else(known)
+}
+
+/// What stands for every kind of contradiction.
+const ANY: &str = "any";
+
+/// The kinds of contradiction that are asked for.
+#[derive(Clone, Copy, Debug)]
+enum Contradiction {
+    Any,
+    Of(Disagreement),
+}
+
+impl Contradiction {
+    fn kinds(&self) -> Vec<Disagreement> {
+        match self {
+            Self::Any => Disagreement::ALL.into(),
+            Self::Of(kind) => vec![*kind],
+        }
+    }
+}
+
+fn contradiction(word: &str) -> Result<Contradiction, String> {
+    if word == ANY {
+        return Ok(Contradiction::Any);
+    }
+    let known = || format!("write {ANY}, or one of {}", Disagreement::ALL.map(Disagreement::word).join(", "));
+    Disagreement::from_word(word).map(Contradiction::Of).ok_or_else(known)
 }
 
 pub(super) fn instant(text: &str) -> Result<DateTime<Utc>, String> {

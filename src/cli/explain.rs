@@ -37,6 +37,7 @@ pub fn summary(stored: &Stored, now: DateTime<Utc>) -> Value {
         "class": standing.map(|j| j.class.word()),
         "verdict_due": under_way.map(|_| stamp(stored.canary.settles_at())),
         "overdue_so_far_seconds": under_way.and_then(UnderWay::overdue_seconds),
+        "disagreements": stored.canary.disagreements.iter().map(|d| d.word()).collect::<Vec<_>>(),
         "corrections": stored.canary.judgements.len().saturating_sub(1),
         "erased": stored.erased,
     })
@@ -52,7 +53,6 @@ pub fn json(stored: &Stored, events: &[Written], now: DateTime<Utc>) -> Value {
     value["deadline"] = stamp(canary.deadline()).into();
     value["followed_until"] = stamp(canary.followed_until()).into();
     value["why"] = why(canary, now).into();
-    value["disagreements"] = canary.disagreements.iter().map(|d| d.word()).collect();
     value["timeline"] = events
         .iter()
         .map(|(written_at, event)| {

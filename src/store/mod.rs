@@ -48,7 +48,10 @@ use crate::domain::{
 use async_trait::async_trait;
 use chrono::{DateTime, TimeDelta, Utc};
 use follower::FollowerStore;
-use std::{collections::HashMap, time::Duration};
+use std::{
+    collections::{BTreeSet, HashMap},
+    time::Duration,
+};
 
 /// How long before its end a lease is renewed by its own owner: longer than the owner may take from one look to the next.
 pub const RENEWED_BEFORE: TimeDelta = TimeDelta::seconds(8);
@@ -184,6 +187,8 @@ pub struct Filter {
     pub notification: Option<NotificationId>,
     /// With this verdict in force.
     pub verdict: Option<Verdict>,
+    /// With at least one of these contradictions; where there are none, with or without any.
+    pub disagreements: BTreeSet<Disagreement>,
     /// With a slot at or after this.
     pub from: Option<DateTime<Utc>>,
     /// With a slot before this.

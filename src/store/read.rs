@@ -11,10 +11,12 @@ use super::{
 };
 use crate::domain::{
     canary::{CanaryKind, Event},
+    disagreement::Disagreement,
     route::{CanaryId, Location, RouteName},
 };
 use chrono::{DateTime, TimeDelta, Utc};
 use sqlx::{AnyConnection, any::AnyRow};
+use std::collections::BTreeSet;
 
 /// `due` asks so, but for so many routes. The condition on the lease is that of its index.
 fn due_condition(but: usize) -> String {
@@ -127,6 +129,20 @@ pub(super) fn newest_statement(location: &Location, now: DateTime<Utc>) -> (Stri
     (text, values![location.as_str(), micros(now + AHEAD)])
 }
 
+/// The word of the events that say that views contradict each other.
+const DISAGREED: &str = "disagreed";
+
+/// The condition of canaries that have a contradiction of one of these kinds. Each canary's events are found by its id.
+fn contradicted(kinds: &BTreeSet<Disagreement>) -> String {
+    // The words are ours, and none has a quote in it.
+    let of_kind = |kind: &Disagreement| format!("event.body LIKE '%\"kind\":\"{}\"%'", kind.word());
+    let of_kinds: Vec<String> = kinds.iter().map(of_kind).collect();
+    format!(
+        "EXISTS (SELECT 1 FROM event WHERE event.canary_id = canary.canary_id AND event.kind = $ AND ({}))",
+        of_kinds.join(" OR ")
+    )
+}
+
 pub(super) async fn list(conn: &mut AnyConnection, filter: &Filter) -> Result<Vec<Stored>, Fault> {
     let (mut conditions, mut values) = (Vec::new(), Vec::new());
     let mut condition = |text: &str, value: Value| {
@@ -141,6 +157,9 @@ pub(super) async fn list(conn: &mut AnyConnection, filter: &Filter) -> Result<Ve
     }
     if let Some(verdict) = filter.verdict {
         condition("verdict = $", verdict.word().into());
+    }
+    if !filter.disagreements.is_empty() {
+        condition(&contradicted(&filter.disagreements), DISAGREED.into());
     }
     if let Some(from) = filter.from {
         condition("slot >= $", micros(from).into());
@@ -194,7 +213,10 @@ mod tests {
         let condition = OF_NOTIFICATION.replace('$', "$1");
         let of_notification =
             all(&format!("FROM canary WHERE {condition} ORDER BY slot DESC, canary_id DESC LIMIT 9"));
+        let kinds = contradicted(&Disagreement::ALL.into()).replace('$', "$1");
+        let with_contradiction = format!("SELECT slot FROM canary WHERE route = $2 AND {kinds} ORDER BY slot DESC LIMIT 9");
         let ways = [
+            (with_contradiction, "PRIMARY KEY (canary_id=?)"),
             (of_notification, "INDEX sqlite_autoindex_canary_1 (canary_id=?)"),
             (all(&due_condition(0)), "INDEX canary_due (location=? AND next_look<?)"),
             (all(&due_condition(3)), "INDEX canary_due (location=? AND next_look<?)"),

@@ -333,7 +333,20 @@ async fn lists_are_filtered(place: &mut Place) {
     assert_eq!(list(of("id-2")).await, [2]);
     assert_eq!(list(of("n-1")).await, [3, 2, 1, 0], "several canaries may have one");
     assert_eq!(list(of("id-9")).await, [0i64; 0]);
-    assert_eq!(list(Filter { from: Some(at(1)), until: Some(at(3)), ..all }).await, [2, 1]);
+    assert_eq!(list(Filter { from: Some(at(1)), until: Some(at(3)), ..all.clone() }).await, [2, 1]);
+    let with = |kinds: &[Disagreement]| Filter { disagreements: kinds.iter().copied().collect(), ..all.clone() };
+    assert_eq!(list(with(&Disagreement::ALL)).await, [0i64; 0]);
+    for (n, kind) in [(1, Disagreement::DuplicateReceipt), (3, Disagreement::CorrelationLost)] {
+        let found = store.list(&Filter { from: Some(at(n)), until: Some(at(n + 1)), ..all.clone() }).await.expect("reads");
+        let disagreed = Event::Disagreed { at: at(200), kind };
+        append(&*store, found[0].canary.plan.canary_id, vec![disagreed], false).await;
+    }
+    assert_eq!(list(with(&Disagreement::ALL)).await, [3, 1]);
+    assert_eq!(list(with(&[Disagreement::DuplicateReceipt])).await, [1]);
+    assert_eq!(list(with(&[Disagreement::DuplicateReceipt, Disagreement::CorrelationLost])).await, [3, 1]);
+    assert_eq!(list(with(&[Disagreement::OutcomeRewritten])).await, [0i64; 0]);
+    let both = Filter { verdict: Some(Verdict::Late), ..with(&Disagreement::ALL) };
+    assert_eq!(list(both).await, [3]);
 }
 
 async fn nobody_has_what_was_never_planned(place: &mut Place) {
