@@ -2,6 +2,7 @@
 //! tools that will read them.
 
 mod bench;
+mod commands;
 mod explain;
 mod lint;
 mod mutants;
@@ -329,7 +330,7 @@ fn a_page_says_where_it_stops_since_when_and_how_many_are_stuck() {
         "Control arms: provider.",
         "Failing since 1970-01-01 00:01:00",
         "past their deadline: 42.",
-        "delivery-canary canary list --route webhook/receipts",
+        "delivery-canary canary list --config FILE --route webhook/receipts",
         "https://runbooks.example.com/delivery-canary/CanaryDeliveryFailing.md",
         "severity=\"page\"",
         "channel=\"webhook\"",

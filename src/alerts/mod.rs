@@ -5,6 +5,7 @@
 pub mod alertmanager;
 pub mod backtest;
 pub mod catalog;
+pub mod commands;
 pub mod eligibility;
 pub mod explain;
 pub mod lint;

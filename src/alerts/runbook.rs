@@ -1,6 +1,6 @@
 //! A page for each alert, to be read by somebody who was just woken.
 
-use super::{catalog::Entry, plan::Plan, rules::Rule};
+use super::{catalog::Entry, commands, plan::Plan, rules::Rule};
 use std::{collections::BTreeSet, fmt::Write as _};
 
 /// The page of an alert, with the numbers of its rules. Writing to a string can't fail.
@@ -25,8 +25,12 @@ pub fn page(plan: &Plan<'_>, entry: &Entry, rules: &[Rule]) -> String {
         entry.says_not
     );
     let _ = write!(page, "It judges: {}.\n\n## First\n\n", entry.eligible);
-    for (n, command) in entry.first.iter().enumerate() {
+    let commands = commands::of(plan, entry, None);
+    for (n, command) in commands.iter().enumerate() {
         let _ = writeln!(page, "{}. `{command}`", n + 1);
+    }
+    for note in commands::notes(plan, &commands) {
+        let _ = write!(page, "\n{note}\n");
     }
     let _ = write!(page, "\n## When to stop\n\n{}\n", entry.stop);
     let mut numbers = BTreeSet::new();

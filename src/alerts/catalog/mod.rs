@@ -65,16 +65,8 @@ pub struct Entry {
     pub audience: Audience,
     /// Where it is made, and where it may judge.
     pub eligible: &'static str,
-    /// The first three commands. `ROUTE` and `LEDGER` are put in.
+    /// The first three commands, where all that they need is configured.
     pub first: [&'static str; 3],
     /// When to stop looking.
     pub stop: &'static str,
-}
-
-impl Entry {
-    /// The first command, with this alert's labels put in by the template.
-    pub fn first_command(&self) -> String {
-        let with = self.first[0].replace("ROUTE", "{{ $labels.route }}");
-        with.replace("LEDGER", "{{ $labels.ledger }}").replace("LOCATION", "{{ $labels.location }}")
-    }
 }

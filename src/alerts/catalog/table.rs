@@ -2,14 +2,26 @@
 
 use super::{Audience, Entry, Severity};
 
-const LIST: &str = "delivery-canary canary list --route ROUTE --limit 10";
-const SEND: &str = "delivery-canary canary send ROUTE";
-const SHOW: &str = "delivery-canary canary show ID";
-const ONLINE: &str = "delivery-canary check --online --config FILE";
-const OFFLINE: &str = "delivery-canary check --config FILE";
-const RECONCILE: &str = "delivery-canary ledger reconcile --route ROUTE --ids --from FROM --to TO";
-const NEXT: &str = "delivery-canary schedule next --config FILE";
+const LIST: &str = "delivery-canary canary list --config FILE --route ROUTE --limit 10";
+const LIST_ALL: &str = "delivery-canary canary list --config FILE --limit 5";
+const CONTRADICTIONS: &str = "delivery-canary canary list --config FILE --route ROUTE --contradiction --limit 10";
+const SHOW: &str = "delivery-canary canary show ID --config FILE";
+const RECONCILE: &str = "delivery-canary ledger reconcile --config FILE --route ROUTE --ids --from FROM --to TO";
+const RECONCILE_LEDGER: &str = "delivery-canary ledger reconcile --config FILE --ledger LEDGER --ids --from FROM --to TO";
+const RESUME: &str = "delivery-canary resume ROUTE --owner NAME --config FILE";
 const GENERATE: &str = "delivery-canary alerts generate --config FILE --out DIR";
+/// Sends a canary.
+pub const SEND: &str = "delivery-canary canary send ROUTE --config FILE";
+/// Looks whether the configuration works.
+pub const ONLINE: &str = "delivery-canary check --online --config FILE";
+/// Looks at the configuration.
+pub const OFFLINE: &str = "delivery-canary check --config FILE";
+/// Looks when canaries are sent.
+pub const NEXT: &str = "delivery-canary schedule next --config FILE";
+/// Looks whether ledgers can be read.
+pub const CHECK_LEDGER: &str = "delivery-canary ledger check --config FILE";
+/// How each command begins that counts a ledger exactly.
+pub const RECONCILE_BEGINS: &str = "delivery-canary ledger reconcile ";
 
 macro_rules! entries {
     ($($(#[doc = $doc:literal])+ $ident:ident = $entry:expr;)+) => {
@@ -185,7 +197,7 @@ entries! {
         severity: Severity::Ticket,
         audience: Audience::Service,
         eligible: "every route",
-        first: [LIST, SHOW, RECONCILE],
+        first: [CONTRADICTIONS, SHOW, RECONCILE],
         stop: "You know which view is wrong, and why.",
     };
     /// The books don't balance.
@@ -221,7 +233,7 @@ entries! {
         severity: Severity::Ticket,
         audience: Audience::Service,
         eligible: "every ledger that is audited",
-        first: ["delivery-canary ledger reconcile --ledger LEDGER --ids --from FROM --to TO", ONLINE, OFFLINE],
+        first: [RECONCILE_LEDGER, ONLINE, OFFLINE],
         stop: "You know who changes rows there, and it is no longer done.",
     };
     /// A canary route is suppressed.
@@ -281,7 +293,7 @@ entries! {
         severity: Severity::Ticket,
         audience: Audience::Service,
         eligible: "every route",
-        first: ["delivery-canary resume ROUTE --owner NAME", LIST, NEXT],
+        first: [RESUME, LIST, NEXT],
         stop: "It is sent again, or whoever paused it says why not.",
     };
     /// Our own schedule is not kept.
@@ -305,7 +317,7 @@ entries! {
         severity: Severity::Page,
         audience: Audience::Owners,
         eligible: "every location, ledger and receiver; canaries of which nothing is known for three intervals and two deadlines",
-        first: [ONLINE, OFFLINE, "delivery-canary canary list --limit 5"],
+        first: [ONLINE, OFFLINE, LIST_ALL],
         stop: "The label `blind` says what is not seen; it is seen again.",
     };
     /// The store can't be used.
@@ -317,7 +329,7 @@ entries! {
         severity: Severity::Ticket,
         audience: Audience::Owners,
         eligible: "every process",
-        first: [ONLINE, OFFLINE, "delivery-canary canary list --limit 5"],
+        first: [ONLINE, OFFLINE, LIST_ALL],
         stop: "`check --online` says that the store is well.",
     };
     /// A new configuration was refused.

@@ -16,6 +16,7 @@ pub use names::RECORDED;
 
 use super::{
     catalog::{Audience, Entry, Severity},
+    commands,
     number::{Number, Numbers},
     plan::{LeftOut, Plan},
     yaml::Yaml,
@@ -152,11 +153,13 @@ impl AlertRule {
             description = format!("{description}\n{}", self.details);
         }
         let numbers: Vec<_> = self.numbers.all().iter().map(ToString::to_string).collect();
+        let route = self.labels.iter().find(|(key, route)| *key == "route" && route != ALL_ROUTES);
+        let route = route.map(|(_, route)| route.as_str());
         let mut annotations = vec![
             ("summary", self.summary.clone()),
             ("question", self.entry.question.to_owned()),
             ("description", description),
-            ("first", self.entry.first_command()),
+            ("first", commands::annotation(plan, self.entry, route)),
             ("runbook_url", format!("{}/{}.md", plan.runbooks(), self.entry.name)),
         ];
         if !numbers.is_empty() {
