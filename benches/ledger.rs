@@ -6,6 +6,8 @@
 
 #[path = "ledger/baselines.rs"]
 mod baselines;
+#[path = "ledger/behind.rs"]
+mod behind;
 #[path = "ledger/data.rs"]
 mod data;
 #[path = "ledger/first_read.rs"]
@@ -75,7 +77,10 @@ fn main() -> Result<()> {
             let sizes: Result<Vec<u64>, _> = sizes.split(',').map(str::parse).collect();
             runtime.block_on(run(&sizes.context("`--sizes` takes millions, such as 1,8")?, false))
         }
-        other => bail!("{other:?} is not understood: `--sizes 1,8`, `--memory`, or nothing for all"),
+        other => bail!(
+            "{other:?} is not understood: `--sizes 1,8` (in millions: anti-join, bare count, refresh, first read, late commits, and the looks \
+             behind the cursor), `--memory` (of a follower, also one that goes on from its store), or nothing for all"
+        ),
     }
 }
 
@@ -132,6 +137,7 @@ async fn measure(millions: u64) -> Result<Measured> {
         refresh.seconds / floor
     );
     writers::measure(&subject, &url).await?;
+    behind::measure(&subject, &url, &work).await?;
     println!("  load after: {}; {:.1} GB of files", process::load()?, server.disk_bytes() as f64 / 1e9);
     Ok(Measured { millions, anti_join, refresh: refresh.seconds, server: refresh.server })
 }

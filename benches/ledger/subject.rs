@@ -31,7 +31,8 @@ use tempfile::TempDir;
 const ROUTES: [(&str, &str); 3] =
     [("receipts", "webhook/receipts"), ("alerts", "sms/alerts"), ("notices", "email/notices")];
 
-const LEDGER: &str = "bench";
+/// The ledger's name.
+pub const LEDGER: &str = "bench";
 const OWNER: &str = "bench";
 
 /// Where a ledger and its follower's store are.
@@ -223,6 +224,21 @@ pub fn ledger(url: &str, overlap: Duration) -> Result<Ledger> {
         },
     });
     common(url, overlap, fields)
+}
+
+/// The same with the exact count of docs/ledger.md, which is the one for an hour: it asks for the attempts of each notification.
+pub fn by_the_hour(url: &str, overlap: Duration) -> Result<Ledger> {
+    let mut config = ledger(url, overlap)?;
+    let partition = config.partition.as_mut().context("it has an exact count")?;
+    partition.sql = "select n.route, a.outcome, count(*) as n
+                       from notifications n
+                       left join lateral (select outcome from attempts where notification_id = n.id
+                                           order by outcome in ('delivered', 'bounced', 'provider_refused', 'suppressed') desc,
+                                                    started_at desc, id desc limit 1) a on true
+                      where n.accepted_at >= :from_ts and n.accepted_at < :until_ts
+                      group by n.route, a.outcome limit :limit"
+        .into();
+    Ok(config)
 }
 
 /// A ledger of one table, with a column of a state: see [`crate::memory`].

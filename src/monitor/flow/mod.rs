@@ -17,6 +17,8 @@ mod stream;
 
 pub use accepted::{AcceptedError, accepted_by_day};
 pub use audit::{Audit, AuditError, Audited, Recent};
+pub use behind::{Behind, Looked};
+pub use beyond::Beyond;
 pub use books::{Asked, Books, BooksError, Interval, RouteBooks, RouteUnits, reconcile};
 pub use error::PassError;
 pub use pass::{Following, LedgerToFollow, Passed};
