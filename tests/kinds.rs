@@ -134,7 +134,10 @@ async fn a_second_webhook_is_a_duplicate_and_the_canary_is_good() {
         String::from_utf8_lossy(&output.stdout).into_owned()
     };
     let any = listed(&[]);
-    assert!(any.lines().skip(1).all(|line| line.ends_with("duplicate_receipt")) && any.lines().count() > 1, "{any}");
+    assert!(
+        any.lines().skip(1).all(|line| line.ends_with("duplicate_receipt")) && any.lines().count() > 1,
+        "{any}"
+    );
     let as_json = listed(&["duplicate_receipt", "--json"]);
     assert!(!as_json.is_empty());
     for line in as_json.lines() {

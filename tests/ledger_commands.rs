@@ -5,6 +5,7 @@ mod check;
 mod grants;
 mod grants_of_counts;
 mod init;
+mod init_columns;
 mod partitions;
 mod plans;
 mod run;

@@ -79,7 +79,11 @@ pub async fn measure(subject: &Subject, url: &str, server: &work::Server) -> Res
     let began = Instant::now();
     behind.look(&looked, (&beyond, None), &mut following).await?;
     let took = began.elapsed();
-    ensure!(behind.unseen() == Some(0), "{:?} of {DATED_BACK} that were dated back are not found", behind.unseen());
+    ensure!(
+        behind.unseen() == Some(0),
+        "{:?} of {DATED_BACK} that were dated back are not found",
+        behind.unseen()
+    );
     println!(
         "      {DATED_BACK} pending that were dated back into the last closed hour: counted, the hour read afresh and taken in in {:.1} ms",
         took.as_secs_f64() * 1e3

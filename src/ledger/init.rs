@@ -6,6 +6,7 @@ mod catalog;
 mod facts;
 mod indexes;
 mod meaning;
+mod named;
 mod partitions;
 mod queries;
 mod roles;
@@ -17,6 +18,8 @@ mod tables;
 mod usual;
 mod yaml;
 
+pub use named::{Columns, GaveUp, Role};
+pub use tables::BY_HAND;
 pub use yaml::Proposal;
 
 use super::{LedgerError, sql::Dialect};
@@ -42,6 +45,8 @@ pub struct Asked {
     pub notifications: Option<String>,
     /// The table of the attempts.
     pub attempts: Option<String>,
+    /// Columns by what they are for, where their names don't tell.
+    pub columns: Columns,
     /// A table that names the codes of the statuses.
     pub statuses: Option<String>,
     /// What words of the service's mean; `null` stands for NULL.
@@ -56,6 +61,9 @@ pub enum InitError {
     /// The database can't be asked.
     #[error(transparent)]
     Ledger(#[from] LedgerError),
+    /// Some columns have to be named.
+    #[error("{0}")]
+    Columns(Box<GaveUp>),
     /// What is there is not enough, or could mean several things. The text says what to name.
     #[error("{0}")]
     Unrecognised(String),
@@ -76,7 +84,7 @@ pub async fn propose(asked: &Asked) -> Result<Proposal, InitError> {
     let (usual, all) = catalog::tables(&source, asked.schema.as_deref()).await?;
     let looked_in = asked.schema.clone().unwrap_or_else(|| usual.clone());
     let schema = asked.schema.clone().filter(|schema| *schema != usual);
-    let mut finder = Finder::new(&all);
+    let mut finder = Finder::new(&all, &asked.columns);
     let notifications = match &asked.notifications {
         Some(name) => named(&all, &looked_in, name, "--notifications")?,
         None => {
@@ -94,10 +102,23 @@ pub async fn propose(asked: &Asked) -> Result<Proposal, InitError> {
             );
         }),
     };
-    let between = attempts.and_then(|attempts| tables::between(&all, notifications, attempts));
-    let of = between.map(|_| notifications);
-    let mut units = finder.units(between.unwrap_or(notifications), attempts.is_some(), of)?;
-    let mut attempts = attempts.map(|table| finder.attempts(table, &units.table)).transpose()?;
+    let is_said = asked.columns.contains_key(&Role::AttemptOf);
+    let between =
+        attempts.filter(|_| !is_said).and_then(|attempts| tables::between(&all, notifications, attempts));
+    let (table, of) = (between.unwrap_or(notifications), between.map(|_| notifications));
+    let units = finder.units(table, attempts.is_some(), of);
+    let of_attempts = attempts.map(|attempts| finder.attempts(attempts, table));
+    if attempts.is_none() {
+        finder.has_no_attempts();
+    }
+    if let Some(gave_up) = finder.gives_up(notifications, attempts) {
+        return Err(InitError::Columns(Box::new(gave_up)));
+    }
+    let (Some(mut units), Some(mut attempts)) =
+        (units, of_attempts.map_or(Some(None), |found| found.map(Some)))
+    else {
+        return Err(InitError::Unrecognised(tables::BY_HAND.to_owned()));
+    };
     if source.dialect() == Dialect::Mysql && units.archive.take().is_some() {
         finder.note(
             None,
@@ -110,6 +131,7 @@ pub async fn propose(asked: &Asked) -> Result<Proposal, InitError> {
     let statuses = look.statuses(asked, &all, &units, attempts.as_ref(), &mut finder).await?;
     let routes = routes::of(&route_words, asked.routes.as_deref());
     let missing = indexes::missing(&units, attempts.as_ref(), schema.as_deref(), source.dialect());
+    finder.note_optional();
     let remarks = finder.remarks;
     let draft = Draft { dialect: source.dialect(), schema, units, attempts, statuses };
     let variable =

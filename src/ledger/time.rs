@@ -172,15 +172,20 @@ fn undeclared(cell: &Cell, column: &str) -> Misfit {
     let declared = |form: &str| format!("`{{ name: {column}, time: {form} }}`");
     let (what, write) = match cell {
         Cell::Naive(_) | Cell::Text(_) => {
-            let what = if matches!(cell, Cell::Text(_)) { "text without an offset" } else { cell.type_name() };
+            let what =
+                if matches!(cell, Cell::Text(_)) { "text without an offset" } else { cell.type_name() };
             let local = declared("naive_local, zone: Europe/Berlin");
             (what, format!("{}, or {local} with the zone that it is in", declared("naive_utc")))
         }
         Cell::Int(_) | Cell::Decimal(_) | Cell::Float(_) => {
             let (seconds, millis) = (declared("epoch_seconds"), declared("epoch_millis"));
             let write = match magnitude(cell) {
-                Some(number) if (1e9..5e9).contains(&number) => format!("{seconds}: that is what its value looks like"),
-                Some(number) if (1e12..5e12).contains(&number) => format!("{millis}: that is what its value looks like"),
+                Some(number) if (1e9..5e9).contains(&number) => {
+                    format!("{seconds}: that is what its value looks like")
+                }
+                Some(number) if (1e12..5e12).contains(&number) => {
+                    format!("{millis}: that is what its value looks like")
+                }
                 Some(number) if (1e15..5e15).contains(&number) => {
                     format!("{millis}, and let the SQL divide it by 1000: its value looks like microseconds")
                 }

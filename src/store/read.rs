@@ -214,7 +214,8 @@ mod tests {
         let of_notification =
             all(&format!("FROM canary WHERE {condition} ORDER BY slot DESC, canary_id DESC LIMIT 9"));
         let kinds = contradicted(&Disagreement::ALL.into()).replace('$', "$1");
-        let with_contradiction = format!("SELECT slot FROM canary WHERE route = $2 AND {kinds} ORDER BY slot DESC LIMIT 9");
+        let with_contradiction =
+            format!("SELECT slot FROM canary WHERE route = $2 AND {kinds} ORDER BY slot DESC LIMIT 9");
         let ways = [
             (with_contradiction, "PRIMARY KEY (canary_id=?)"),
             (of_notification, "INDEX sqlite_autoindex_canary_1 (canary_id=?)"),

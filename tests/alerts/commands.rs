@@ -38,7 +38,10 @@ fn can_be_run(what: &str, command: &str) {
         // A template has blanks in it.
         parts.join(" ").replace(word, if word.starts_with('{') { value } else { word })
     });
-    assert!(put_in.contains(" --config canary.yaml"), "{what}: `{command}` doesn't say of which configuration");
+    assert!(
+        put_in.contains(" --config canary.yaml"),
+        "{what}: `{command}` doesn't say of which configuration"
+    );
     if let Err(error) = Cli::try_parse_from(put_in.split(' ')) {
         panic!("{what}: `{command}`: {error}");
     }
@@ -58,7 +61,11 @@ fn each_command_of_runbooks_and_alerts_is_whole_and_ours() {
                 checked += 1;
                 counts_exactly += u32::from(command.contains("ledger reconcile"));
             }
-            assert_eq!(found.iter().any(|c| c.contains(" FILE")), page.contains("`FILE` is "), "{what}, {name}");
+            assert_eq!(
+                found.iter().any(|c| c.contains(" FILE")),
+                page.contains("`FILE` is "),
+                "{what}, {name}"
+            );
             assert_eq!(page.matches("`FILE` is ").count() > 1, false, "{what}, {name} explains it twice");
         }
         assert!(checked > 60, "{what}: {checked} commands");
@@ -67,12 +74,19 @@ fn each_command_of_runbooks_and_alerts_is_whole_and_ours() {
         annotated.iter().for_each(|command| can_be_run(what, command));
         let in_rules = annotated.iter().any(|command| command.contains("ledger reconcile"));
         // Without a `partition` query there is nothing to reconcile with.
-        assert_eq!((counts_exactly > 0, in_rules), (text.contains("partition:"), text.contains("partition:")), "{what}");
+        assert_eq!(
+            (counts_exactly > 0, in_rules),
+            (text.contains("partition:"), text.contains("partition:")),
+            "{what}"
+        );
     }
 }
 
 #[test]
 fn the_page_of_contradictions_begins_with_those_that_contradict() {
     let page = &generate(&example(), false).files["runbooks/EvidenceDisagreement.md"];
-    assert!(commands(page)[0].contains("canary list") && commands(page)[0].contains("--contradiction"), "{page}");
+    assert!(
+        commands(page)[0].contains("canary list") && commands(page)[0].contains("--contradiction"),
+        "{page}"
+    );
 }

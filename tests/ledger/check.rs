@@ -224,8 +224,12 @@ async fn an_sqlite_file_is_checked_too() {
     let ledger = open(bed.database(), fields).unwrap();
     let findings = ledger.check().await;
     let names: Vec<&str> = findings.iter().map(|f| f.name.as_str()).collect();
-    assert_eq!(names, ["connection", "rights", "lookup query", "lookup columns", "lookup plan", "lookup rows"]);
-    let is_as_it_should_be = |f: &Finding| f.level == if f.name == "lookup rows" { Level::Warn } else { Level::Ok };
+    assert_eq!(
+        names,
+        ["connection", "rights", "lookup query", "lookup columns", "lookup plan", "lookup rows"]
+    );
+    let is_as_it_should_be =
+        |f: &Finding| f.level == if f.name == "lookup rows" { Level::Warn } else { Level::Ok };
     assert!(findings.iter().all(is_as_it_should_be), "{findings:#?}");
     assert_eq!(ledger.stats().figures().role_can_write, Some(false));
     let missing = lookup("select id as x, status from n where :ids = :ids limit :limit", json!({}));

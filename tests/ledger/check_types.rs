@@ -94,11 +94,26 @@ fn good(bed: &Bed) -> Value {
 /// What a newcomer gets wrong, each with the query whose columns say it and what is to be read there.
 const FAULTS: [(&str, &str, &str, &[&str]); 8] = [
     // The value of the sample means `pending`, for which no attempt's time is ever read: the type tells all the same.
-    ("lookup", "attempt_at", "tried_due", &["lookup query", "`tried_due`", "an integer", "{ name: tried_due, time: epoch_seconds }"]),
+    (
+        "lookup",
+        "attempt_at",
+        "tried_due",
+        &["lookup query", "`tried_due`", "an integer", "{ name: tried_due, time: epoch_seconds }"],
+    ),
     ("lookup", "accepted_at", "due", &["lookup query", "`due`", "an integer", "epoch_millis"]),
     // What only the follower reads.
-    ("lookup", "not_before", "naive", &["lookup query", "`naive`", "{ name: naive, time: naive_utc }", "naive_local, zone:"]),
-    ("lookup", "attempt_status", "tried_odd", &["lookup query", "`tried_odd`", "can't be a status: cast it to text"]),
+    (
+        "lookup",
+        "not_before",
+        "naive",
+        &["lookup query", "`naive`", "{ name: naive, time: naive_utc }", "naive_local, zone:"],
+    ),
+    (
+        "lookup",
+        "attempt_status",
+        "tried_odd",
+        &["lookup query", "`tried_odd`", "can't be a status: cast it to text"],
+    ),
     ("pending", "accepted_at", "naive", &["pending query", "`naive`", "naive_utc"]),
     ("notifications", "not_before", "due", &["notifications query", "`due`", "epoch_seconds"]),
     ("attempts", "at", "due", &["attempts query", "`due`", "epoch_millis"]),
@@ -147,7 +162,10 @@ async fn types_are_held_against_what_reads_them(bed: Bed) {
     // The measured refresh reads its rows too: what can't be read is no cost.
     if !has_types {
         let error = with("lookup", "attempt_at", "tried_due").cost(50).await.expect_err("it can't be read");
-        assert!(error.to_string().contains("time: epoch_millis }`: that is what its value looks like"), "{error}");
+        assert!(
+            error.to_string().contains("time: epoch_millis }`: that is what its value looks like"),
+            "{error}"
+        );
     }
 }
 
@@ -176,16 +194,31 @@ async fn rows_of_a_lookup_alone_are_read(bed: Bed) {
         open(bed.database(), json!({ "lookup": lookup, "statuses": { "3": "delivered" } })).unwrap()
     };
     let any = bed.any_of("n.id", "");
-    let sql = format!("select n.id, n.at, a.code, a.n_id from n left join a on a.n_id = n.id where {any} limit :limit");
+    let sql = format!(
+        "select n.id, n.at, a.code, a.n_id from n left join a on a.n_id = n.id where {any} limit :limit"
+    );
     let attempts = json!({ "status": "code", "accepted_at": "at" });
-    says(&findings(&lookup(&sql, attempts.clone())).await, "lookup rows", Level::Ok, &["1 rows of 1 notifications that its table has"]);
+    says(
+        &findings(&lookup(&sql, attempts.clone())).await,
+        "lookup rows",
+        Level::Ok,
+        &["1 rows of 1 notifications that its table has"],
+    );
 
     // A word that the table doesn't have, a time that is missing, and an id that is.
-    bed.execute("insert into n (id) values ('n2'); insert into a (seq, n_id, code) values (2, 'n2', 7)").await;
+    bed.execute("insert into n (id) values ('n2'); insert into a (seq, n_id, code) values (2, 'n2', 7)")
+        .await;
     let seen = findings(&lookup(&sql, attempts)).await;
-    says(&seen, "lookup rows", Level::Warn, &["1 statuses are not in the table: `7`", "1 ids or times are NULL or absurd"]);
+    says(
+        &seen,
+        "lookup rows",
+        Level::Warn,
+        &["1 statuses are not in the table: `7`", "1 ids or times are NULL or absurd"],
+    );
     bed.execute("insert into n (id) values ('n3')").await;
-    let sql = format!("select n.id as asked, a.n_id as id, a.code from n left join a on a.n_id = n.id where {any} limit :limit");
+    let sql = format!(
+        "select n.id as asked, a.n_id as id, a.code from n left join a on a.n_id = n.id where {any} limit :limit"
+    );
     let seen = findings(&lookup(&sql, json!({ "status": "code" }))).await;
     says(&seen, "lookup rows", Level::Failed, &["lookup query", "`id`", "a notification's id is NULL"]);
 }
@@ -213,7 +246,8 @@ async fn all_that_does_not_fit_is_told_at_once() {
     fields["lookup"]["columns"]["accepted_at"] = json!("due");
     fields["lookup"]["columns"]["attempt_at"] = json!("tried_naive");
     let seen = findings(&open(bed.database(), fields).unwrap()).await;
-    let told: Vec<&str> = seen.iter().filter(|f| f.name == "lookup columns").map(|f| f.detail.as_str()).collect();
+    let told: Vec<&str> =
+        seen.iter().filter(|f| f.name == "lookup columns").map(|f| f.detail.as_str()).collect();
     assert_eq!(told.len(), 2, "{told:?}");
     assert!(told[0].contains("`due`") && told[1].contains("`tried_naive`"), "{told:?}");
 }
@@ -224,8 +258,16 @@ async fn a_lookup_that_finds_none_of_what_is_followed_is_told() {
     tables(&bed).await;
     one_row(&bed).await;
     let mut fields = good(&bed);
-    let sql = fields["lookup"]["sql"].as_str().expect("it is text").replace("where ", "where n.route = 'canaries' and ");
+    let sql = fields["lookup"]["sql"]
+        .as_str()
+        .expect("it is text")
+        .replace("where ", "where n.route = 'canaries' and ");
     fields["lookup"]["sql"] = json!(sql);
     let seen = findings(&open(bed.database(), fields).unwrap()).await;
-    says(&seen, "lookup rows", Level::Warn, &["no row for 1 notifications that the notifications query gives"]);
+    says(
+        &seen,
+        "lookup rows",
+        Level::Warn,
+        &["no row for 1 notifications that the notifications query gives"],
+    );
 }

@@ -377,7 +377,10 @@ async fn a_check_says_what_a_first_reading_would_stumble_over() {
     );
     let findings = good.check().await;
     let names: Vec<&str> = findings.iter().map(|f| f.name.as_str()).collect();
-    assert_eq!(names, ["connection", "rights", "lookup query", "lookup columns", "lookup plan", "clock"]);
+    assert_eq!(
+        names,
+        ["connection", "rights", "lookup query", "lookup columns", "lookup plan", "lookup rows", "clock"]
+    );
     let good = by("select id, status from big where id in (:ids) limit :limit # end", json!({}));
     let findings = good.check().await;
     assert!(findings.iter().all(|f| f.level == Level::Ok && f.hint.is_none()), "{findings:#?}");

@@ -312,7 +312,7 @@ async fn what_cannot_be_told_is_asked_for_and_nothing_is_made_up() {
         (
             "create table mails (id uuid primary key, created_at timestamptz)",
             &[],
-            "nothing says where a notification of `mails` stands",
+            "nothing says where a notification stands",
         ),
         (
             "create table messages (id uuid primary key, created_at timestamptz)",

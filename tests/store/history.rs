@@ -334,10 +334,14 @@ async fn lists_are_filtered(place: &mut Place) {
     assert_eq!(list(of("n-1")).await, [3, 2, 1, 0], "several canaries may have one");
     assert_eq!(list(of("id-9")).await, [0i64; 0]);
     assert_eq!(list(Filter { from: Some(at(1)), until: Some(at(3)), ..all.clone() }).await, [2, 1]);
-    let with = |kinds: &[Disagreement]| Filter { disagreements: kinds.iter().copied().collect(), ..all.clone() };
+    let with =
+        |kinds: &[Disagreement]| Filter { disagreements: kinds.iter().copied().collect(), ..all.clone() };
     assert_eq!(list(with(&Disagreement::ALL)).await, [0i64; 0]);
     for (n, kind) in [(1, Disagreement::DuplicateReceipt), (3, Disagreement::CorrelationLost)] {
-        let found = store.list(&Filter { from: Some(at(n)), until: Some(at(n + 1)), ..all.clone() }).await.expect("reads");
+        let found = store
+            .list(&Filter { from: Some(at(n)), until: Some(at(n + 1)), ..all.clone() })
+            .await
+            .expect("reads");
         let disagreed = Event::Disagreed { at: at(200), kind };
         append(&*store, found[0].canary.plan.canary_id, vec![disagreed], false).await;
     }

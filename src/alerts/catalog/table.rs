@@ -4,10 +4,13 @@ use super::{Audience, Entry, Severity};
 
 const LIST: &str = "delivery-canary canary list --config FILE --route ROUTE --limit 10";
 const LIST_ALL: &str = "delivery-canary canary list --config FILE --limit 5";
-const CONTRADICTIONS: &str = "delivery-canary canary list --config FILE --route ROUTE --contradiction --limit 10";
+const CONTRADICTIONS: &str =
+    "delivery-canary canary list --config FILE --route ROUTE --contradiction --limit 10";
 const SHOW: &str = "delivery-canary canary show ID --config FILE";
-const RECONCILE: &str = "delivery-canary ledger reconcile --config FILE --route ROUTE --ids --from FROM --to TO";
-const RECONCILE_LEDGER: &str = "delivery-canary ledger reconcile --config FILE --ledger LEDGER --ids --from FROM --to TO";
+const RECONCILE: &str =
+    "delivery-canary ledger reconcile --config FILE --route ROUTE --ids --from FROM --to TO";
+const RECONCILE_LEDGER: &str =
+    "delivery-canary ledger reconcile --config FILE --ledger LEDGER --ids --from FROM --to TO";
 const RESUME: &str = "delivery-canary resume ROUTE --owner NAME --config FILE";
 const GENERATE: &str = "delivery-canary alerts generate --config FILE --out DIR";
 /// Sends a canary.

@@ -51,7 +51,9 @@ impl LedgerAdapter {
         let table = match self.read(prepared, &Binds { overlap: self.overlap, ..binds.clone() }).await {
             Ok(table) => table,
             Err(error @ LedgerError::Shape { .. }) => return unfit(prepared, &error),
-            Err(error) => return Finding::new(name, Level::Failed, error.to_string(), super::failure_hint(&error)),
+            Err(error) => {
+                return Finding::new(name, Level::Failed, error.to_string(), super::failure_hint(&error));
+            }
         };
         let of_ids = format!("{asked} notifications that {where_from}");
         if table.rows.is_empty() {
@@ -71,7 +73,8 @@ impl LedgerAdapter {
     /// Reads the rows as for canaries, and as the follower and its audit do.
     fn decode_lookup(&self, table: &Table, asked: &[String]) -> Result<Notes, LedgerError> {
         let (prepared, layout) = &self.lookup;
-        let asked: Vec<NotificationId> = asked.iter().map(|id| NotificationId::from_text(id.clone())).collect();
+        let asked: Vec<NotificationId> =
+            asked.iter().map(|id| NotificationId::from_text(id.clone())).collect();
         let mut notes = Notes::default();
         let joined = layout.join(&table.rows, &self.words, &asked, table.head.began_at, &mut notes);
         joined.map_err(|misfit| LedgerError::misfit(prepared.name, misfit))?;
@@ -112,7 +115,8 @@ impl LedgerAdapter {
         };
         let schema = table.schema.as_ref().map_or_else(String::new, |schema| quoted(schema) + ".");
         let (table, column) = (quoted(&table.name), quoted(column));
-        let text = format!("select {column} as v from {schema}{table} where {column} is not null limit {FEW}");
+        let text =
+            format!("select {column} as v from {schema}{table} where {column} is not null limit {FEW}");
         let mut wanted = Wanted::default();
         let value = wanted.plain("v");
         let query = sql::parse(&text, dialect, &[]).ok()?;
@@ -140,7 +144,11 @@ impl LedgerAdapter {
     }
 
     /// The same for a query that gave no rows; nothing where it gave some, or types tell.
-    pub(in crate::ledger) fn nothing_seen(&self, prepared: &Prepared, rows: Option<usize>) -> Option<Finding> {
+    pub(in crate::ledger) fn nothing_seen(
+        &self,
+        prepared: &Prepared,
+        rows: Option<usize>,
+    ) -> Option<Finding> {
         (rows == Some(0) && self.has_untyped_columns()).then(|| self.unseen(prepared, "it gives no row"))
     }
 }

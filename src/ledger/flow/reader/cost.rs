@@ -125,7 +125,11 @@ impl LedgerAdapter {
         }
         if let Some((prepared, _)) = &self.pending {
             let an_hour = 3_600.0 / queries.dated_back.every().as_secs_f64().max(1.0);
-            add("pending", self.timed(prepared, &self.trial_binds(), &mut Vec::new()).await?, an_hour.min(refreshes));
+            add(
+                "pending",
+                self.timed(prepared, &self.trial_binds(), &mut Vec::new()).await?,
+                an_hour.min(refreshes),
+            );
         }
         Ok(())
     }

@@ -1,6 +1,9 @@
 //! With which column of which table a query compares the values of a list, so that some can be taken from there.
 
-use super::{Names, TableName, table, token::{Token, places}};
+use super::{
+    Names, TableName, table,
+    token::{Token, places},
+};
 use crate::ledger::sql::{Dialect, Parameter, Query};
 use std::collections::BTreeSet;
 
@@ -85,7 +88,8 @@ mod tests {
     use crate::ledger::sql::parse;
 
     fn compared(sql: &str, dialect: Dialect) -> Vec<(Vec<String>, String)> {
-        let query = parse(sql, dialect, &[Parameter::Ids, Parameter::Keys, Parameter::Limit]).expect("it is a query");
+        let query =
+            parse(sql, dialect, &[Parameter::Ids, Parameter::Keys, Parameter::Limit]).expect("it is a query");
         let found = Names::of(&query).compared(&query, Parameter::Ids);
         let tables = |compared: &Compared| compared.tables.iter().map(|table| table.name.clone()).collect();
         found.iter().map(|compared| (tables(compared), compared.column.clone())).collect()
@@ -96,12 +100,27 @@ mod tests {
         use Dialect::{Mysql, Postgres, Sqlite};
         for (sql, dialect, tables, column) in [
             ("select 1 from n where id = any(:ids::uuid[])", Postgres, &["n"][..], "id"),
-            ("select 1 from app.\"Notices\" n join a on a.n = n.\"Id\" where n.\"Id\" = any(:ids)", Postgres, &["Notices"], "Id"),
-            ("select 1 from n left join a on true where n.key = any(:keys) or n.id = any(:ids)", Postgres, &["n"], "id"),
+            (
+                "select 1 from app.\"Notices\" n join a on a.n = n.\"Id\" where n.\"Id\" = any(:ids)",
+                Postgres,
+                &["Notices"],
+                "Id",
+            ),
+            (
+                "select 1 from n left join a on true where n.key = any(:keys) or n.id = any(:ids)",
+                Postgres,
+                &["n"],
+                "id",
+            ),
             ("select 1 from n join a on true where id = any(:ids)", Postgres, &["a", "n"], "id"),
             ("select 1 from n where id in (select value from json_each(:ids))", Sqlite, &["n"], "id"),
             ("select 1 from N x where x.Id in (:ids) or x.k in (:keys)", Mysql, &["N"], "Id"),
-            ("select 1 from n x where x.k in (:keys) or x.`the id` in (:ids_as_bytes)", Mysql, &["n"], "the id"),
+            (
+                "select 1 from n x where x.k in (:keys) or x.`the id` in (:ids_as_bytes)",
+                Mysql,
+                &["n"],
+                "the id",
+            ),
         ] {
             let tables = tables.iter().map(ToString::to_string).collect();
             assert_eq!(compared(sql, dialect), [(tables, column.to_owned())], "{sql}");
