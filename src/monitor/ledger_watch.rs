@@ -115,10 +115,11 @@ async fn read_pending(
     is_good
 }
 
-/// What a ledger is to be asked: what it did not answer; or, before anybody asked, whether it answers at all.
+/// What a ledger is to be asked: what it did not answer; or, until it is known to, whether it answers at all.
 fn question(shared: &Shared, ledger: &str) -> Option<Question> {
-    let is_new = || shared.sights().get(&Observer::Ledger(ledger.to_owned()), Reading::Lookup).is_none();
-    shared.unanswered.get(ledger).or_else(|| is_new().then(Question::about_nobody))
+    let observer = Observer::Ledger(ledger.to_owned());
+    let is_up = || shared.sights().is_reading_up(&observer, Reading::Lookup);
+    shared.unanswered.get(ledger).or_else(|| (!is_up()).then(Question::about_nobody))
 }
 
 /// Asks a ledger, and says whether it answered. Only this ends that a lookup has failed.

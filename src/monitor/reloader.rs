@@ -79,6 +79,7 @@ async fn take(shared: &Shared, fresh: Fresh) {
         Ok(active) => {
             active.configure_counters(&shared.counters);
             shared.active.store(Arc::new(active));
+            shared.renew_sights();
             let configuration = Configuration {
                 hash: hash.get(),
                 last_reload_successful: true,

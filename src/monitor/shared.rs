@@ -140,6 +140,11 @@ impl Shared {
         self.observed(&observer, Reading::Lookup, Look::of(error, &error.to_string()), clock::now());
     }
 
+    /// Another configuration is in force: whether rows can be read by it is not known.
+    pub fn renew_sights(&self) {
+        lock(&self.sights).renew();
+    }
+
     /// Forgets a reading of an observer that is not made any more.
     pub fn forget(&self, observer: &Observer, reading: Reading) {
         lock(&self.sights).forget(observer, reading);

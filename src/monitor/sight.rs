@@ -113,6 +113,12 @@ impl Sights {
         }
     }
 
+    /// All is configured anew: that a row could not be read before says nothing of whether it can be read now. Until it is tried, what failed
+    /// stays so.
+    pub fn renew(&mut self) {
+        self.0.values_mut().flat_map(BTreeMap::values_mut).for_each(|sight| sight.in_rows = false);
+    }
+
     /// Forgets a reading that is not made any more: what it last came to says nothing of now.
     pub fn forget(&mut self, observer: &Observer, reading: Reading) {
         if let Some(readings) = self.0.get_mut(observer) {
@@ -123,6 +129,11 @@ impl Sights {
     /// What is known of one reading.
     pub fn get(&self, observer: &Observer, reading: Reading) -> Option<Sight> {
         self.0.get(observer)?.get(&reading).copied()
+    }
+
+    /// Whether a reading works, as far as is known.
+    pub fn is_reading_up(&self, observer: &Observer, reading: Reading) -> bool {
+        self.get(observer, reading).is_some_and(|sight| sight.up)
     }
 
     /// Whether an observer can look: it was looked at, and none of its readings fails.
@@ -188,6 +199,15 @@ mod tests {
             note(&mut sights, Reading::Pending, Look::failed("it can't be reached")),
             Some(Turn::Down)
         );
+        assert_eq!(note(&mut sights, Reading::Pending, Look::Empty), Some(Turn::Up));
+    }
+
+    #[test]
+    fn with_another_configuration_an_empty_answer_is_enough() {
+        let mut sights = Sights::default();
+        note(&mut sights, Reading::Pending, MISFIT);
+        sights.renew();
+        assert!(!sights.is_up(&ledger()), "it was not tried yet");
         assert_eq!(note(&mut sights, Reading::Pending, Look::Empty), Some(Turn::Up));
     }
 

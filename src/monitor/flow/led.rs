@@ -161,6 +161,9 @@ impl Follower {
         self.observed(shared, Reading::Follow, Look::Good);
         if passed.has_reread {
             self.observed(shared, Reading::Reread, Look::Good);
+        } else if shared.sights().is_reading_up(&Observer::Ledger(self.name.clone()), Reading::Lookup) {
+            // There was nothing to look up again, and the query runs for canaries: that it failed before is over.
+            self.observed(shared, Reading::Reread, Look::Empty);
         }
         if passed.is_end {
             self.next = started + self.every;
