@@ -34,6 +34,12 @@ fn what_must_not_be_in_rules_is_found_where_it_stands() {
         ("severity: page", "severity: page\n          pod: x", "has the label `pod`"),
         ("audience: service\n", "team: service\n", "has no label `audience`"),
         ("count by (route) (", "count by (route, instance) (", "is grouped by `instance`"),
+        ("count by (route) (", "count BY(pod) (", "is grouped by `pod`"),
+        (
+            "count by (route) (",
+            "count by (route) (up * on (job) group_left(node) up + ",
+            "is grouped by `node`",
+        ),
         (
             "count by (route) (",
             "count by (route) (rate(delivery_canary_submissions_total[5m]) > 0 and ",
@@ -85,6 +91,11 @@ fn what_must_not_be_in_the_alertmanagers_configuration_is_found() {
         ),
         ("    equal:\n      - service\n      - channel\n      - route\n", "", "needs nothing in common"),
         (
+            "    equal:\n      - service\n      - channel\n      - route\n",
+            "    equal:\n      - cluster\n",
+            "needs only `cluster` in common",
+        ),
+        (
             "      repeat_interval: \"4h\"\n",
             "      repeat_interval: \"4h\"\n      mute_time_intervals:\n        - office-hours\n",
             "can keep pages quiet here",
@@ -104,6 +115,19 @@ fn what_must_not_be_in_the_alertmanagers_configuration_is_found() {
     assert!(finding.contains("no receiver `payments-pager`") && finding.contains("merge first"), "{finding}");
     let nobody = "route:\n  receiver: none\nreceivers:\n  - name: none\n";
     assert!(found("am.yaml", nobody)[0].contains("tells nobody"));
+    let tree = |matcher: &str| {
+        let receivers =
+            "receivers:\n  - name: person\n    email_configs: [{to: a@example.com}]\n  - name: none\n";
+        let matchers = format!("{{receiver: none, matchers: [{matcher}]}}");
+        found("am.yaml", &format!("route:\n  receiver: person\n  routes: [{matchers}]\n{receivers}"))
+    };
+    for ours in ["'severity=\"page\"'", "'severity=~\"page|none\"'", "team=a", "alertname=Watchdog"] {
+        let findings = tree(ours);
+        assert!(findings.len() == 1 && findings[0].contains("`none` tells nobody"), "{ours}: {findings:?}");
+    }
+    for others in ["severity=none", "alertname=InfoInhibitor"] {
+        assert!(tree(others).is_empty(), "{others}: {:?}", tree(others));
+    }
     assert!(found("am.yaml", "a: b\n")[0].contains("neither a rule file nor"));
     assert!(found("am.yaml", "a: [b\n")[0].starts_with("am.yaml:"));
 }

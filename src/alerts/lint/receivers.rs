@@ -1,7 +1,10 @@
 //! The Alertmanager's configuration: its tree, its receivers, and what keeps what quiet.
 
 use super::{Findings, get, items, text, text_of};
-use crate::config::tree::{Content, Node};
+use crate::{
+    alerts::catalog,
+    config::tree::{Content, Node},
+};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Kinds of receivers that tell a person.
@@ -46,7 +49,7 @@ pub(super) fn check(root: &Node, target_hosts: &BTreeSet<String>, findings: &mut
             _ => {}
         },
     }
-    branch(tree, &known, receivers.is_some(), false, findings);
+    branch(tree, &known, receivers.is_some(), Above::default(), findings);
     for (name, receiver) in &known {
         kinds(name, receiver, target_hosts, findings);
     }
@@ -64,12 +67,42 @@ fn tells_nobody(receiver: &Node) -> bool {
     }
 }
 
+/// The values that these matchers ask of a label, where they ask for one exactly.
+fn asked(node: &Node, keys: [&str; 2], label: &str) -> Vec<String> {
+    let listed = get(node, keys[0]).into_iter().flat_map(items).filter_map(text);
+    let plain = listed.map(|matcher| matcher.split_whitespace().collect::<String>().replace(['"', '\''], ""));
+    let value = |matcher: String| {
+        let (name, value) = matcher.split_once('=')?;
+        (name == label && !value.starts_with('~')).then(|| value.to_owned())
+    };
+    let mapped = get(node, keys[1]).and_then(|map| text_of(map, label)).map(str::to_owned);
+    plain.filter_map(value).chain(mapped).collect()
+}
+
 /// Whether this list of matchers lets tickets through alone.
 fn is_of_tickets(node: &Node, keys: [&str; 2]) -> bool {
-    let listed = get(node, keys[0]).into_iter().flat_map(items).filter_map(text);
-    let mut plain = listed.map(|matcher| matcher.split_whitespace().collect::<String>().replace('"', ""));
-    let mapped = get(node, keys[1]).and_then(|map| text_of(map, "severity"));
-    plain.any(|matcher| matcher == "severity=ticket") || mapped == Some("ticket")
+    asked(node, keys, "severity").iter().any(|value| value == "ticket")
+}
+
+/// Whether these matchers leave none of our alerts that tell somebody. What they ask by a pattern may be ours.
+fn is_of_others(node: &Node, keys: [&str; 2]) -> bool {
+    let ours = |name: &String| catalog::ALL.iter().any(|entry| entry.name == name);
+    let names = asked(node, keys, "alertname");
+    let severities = asked(node, keys, "severity");
+    names.iter().any(|name| !ours(name))
+        || (names.is_empty()
+            && severities.iter().any(|severity| !["page", "ticket"].contains(&severity.as_str())))
+}
+
+/// What is known of a route by those above it.
+#[derive(Clone, Copy, Default)]
+struct Above {
+    /// Only tickets come here.
+    tickets_alone: bool,
+    /// None of ours comes here.
+    of_others: bool,
+    /// There is one: it isn't the root.
+    is_there: bool,
 }
 
 /// A route and all below it. Times in which nothing is sent are for tickets alone.
@@ -77,13 +110,18 @@ fn branch(
     node: &Node,
     known: &BTreeMap<&str, &Node>,
     is_whole: bool,
-    tickets_alone: bool,
+    above: Above,
     findings: &mut Findings<'_>,
 ) {
-    let tickets_alone = tickets_alone || is_of_tickets(node, ["matchers", "match"]);
+    let keys = ["matchers", "match"];
+    let here = Above {
+        tickets_alone: above.tickets_alone || is_of_tickets(node, keys),
+        of_others: above.of_others || is_of_others(node, keys),
+        is_there: true,
+    };
     for key in ["mute_time_intervals", "active_time_intervals"] {
         if let Some(times) = get(node, key)
-            && !tickets_alone
+            && !here.tickets_alone
         {
             findings.add(
                 times.mark,
@@ -94,13 +132,22 @@ fn branch(
     }
     if let Some(receiver) = get(node, "receiver")
         && let Some(name) = text(receiver)
-        && is_whole
-        && !known.contains_key(name)
     {
-        findings.add(receiver.mark, format!("there is no receiver `{name}`"), WHERE_IT_IS);
+        match known.get(name) {
+            None if is_whole => {
+                let message = format!("there is no receiver `{name}`");
+                findings.add(receiver.mark, message, WHERE_IT_IS);
+            }
+            Some(kept) if above.is_there && tells_nobody(kept) && !here.of_others => findings.add(
+                receiver.mark,
+                format!("the receiver `{name}` tells nobody, and pages or tickets may come here"),
+                "name one that tells a person, or let only alerts of others come here",
+            ),
+            _ => {}
+        }
     }
     for route in get(node, "routes").into_iter().flat_map(items) {
-        branch(route, known, is_whole, tickets_alone, findings);
+        branch(route, known, is_whole, here, findings);
     }
 }
 
@@ -164,11 +211,17 @@ fn inhibition(rule: &Node, findings: &mut Findings<'_>) {
             "give its target the matcher `severity=\"ticket\"`",
         );
     }
-    if get(rule, "equal").is_none_or(|equal| items(equal).is_empty()) {
-        findings.add(
-            rule.mark,
-            "this inhibition needs nothing in common: one page would keep all tickets quiet",
-            "write `equal: [service, channel, route]`",
+    let equal: Vec<&str> = get(rule, "equal").into_iter().flat_map(items).filter_map(text).collect();
+    let hint = "write `equal: [service, channel, route]`";
+    if equal.is_empty() {
+        let message = "this inhibition needs nothing in common: one page would keep all tickets quiet";
+        findings.add(rule.mark, message, hint);
+    } else if !equal.contains(&"route") && !is_of_others(rule, ["target_matchers", "target_match"]) {
+        // A label that is missing on both sides is equal.
+        let message = format!(
+            "this inhibition needs only `{}` in common, and not the route: one page would keep tickets of others quiet",
+            equal.join("`, `")
         );
+        findings.add(rule.mark, message, hint);
     }
 }

@@ -99,9 +99,17 @@ fn has_call(expr: &str, function: &str) -> bool {
     expr.match_indices(function).any(|(at, _)| starts_word(at))
 }
 
-/// A place's label by which the outermost aggregation, or any, groups.
+/// What is followed by a list of labels that the result has.
+const LISTS: [&str; 3] = ["by", "group_left", "group_right"];
+
+/// A place's label by which an aggregation groups, or that a match brings in.
 fn grouped_by_place(expr: &str) -> Option<&'static str> {
-    let lists = expr.split("by (").skip(1).filter_map(|rest| rest.split(')').next());
+    let is_end = |c: char| !(c.is_ascii_alphanumeric() || matches!(c, '_' | ':'));
+    let lists = expr.match_indices('(').filter_map(|(at, _)| {
+        let word = expr[..at].trim_end().rsplit(is_end).next()?;
+        let is_list = LISTS.iter().any(|list| word.eq_ignore_ascii_case(list));
+        is_list.then(|| expr[at + 1..].split(')').next()).flatten()
+    });
     lists
         .flat_map(|list| list.split(','))
         .find_map(|label| OF_PLACES.iter().find(|place| **place == label.trim()).copied())
