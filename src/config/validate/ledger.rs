@@ -1,5 +1,6 @@
 //! Ledgers.
 
+pub(super) mod apart;
 mod audit;
 mod elsewhere;
 mod following;

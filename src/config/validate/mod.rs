@@ -47,6 +47,7 @@ pub(super) fn check(draft: &Draft, now: DateTime<Utc>, report: &mut Report) {
             ledger::check(ledger, draft, &top.keys(&["ledgers", name]), report);
         }
     }
+    ledger::apart::check(draft, report);
     for (n, piece) in draft.routes.iter().enumerate() {
         if let Some(route) = piece {
             route::check(route, draft, &parts, &top.key("routes").key(n), report);
