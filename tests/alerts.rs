@@ -2,6 +2,7 @@
 //! tools that will read them.
 
 mod bench;
+mod breaking;
 mod commands;
 mod explain;
 mod lint;
@@ -238,6 +239,28 @@ fn the_same_configuration_gives_the_same_files() {
     assert_eq!(made(&config, hash, false).files, made(&config, hash, false).files);
 }
 
+/// Trial 20: whoever keeps the last value for ever, such as a gateway that was pushed to or an exporter that stands still, shows it as if it
+/// were of now. So rules look at the age of times that were exported: old troubles don't page, and old health is no health. That what
+/// one-shot runs leave behind has such times too is theirs to show, when there are any.
+#[test]
+fn trial_20_a_last_value_that_stays_for_ever_is_judged_by_the_age_of_its_times() {
+    let Loaded { config, hash, .. } = load(&example());
+    let plan = Plan::new(&config, config.alerts.as_ref().expect("it has alerts"), hash, false);
+    let bench = Bench::new(&plan);
+    let blind = catalog::BLIND.name;
+    let wanted = [
+        "all loops stand still",
+        "no ledger is read",
+        "the monitor hangs, and shows old troubles",
+        "the ledger is not read, and shows old troubles",
+    ];
+    let scenarios: Vec<_> =
+        bench.of(blind).filter(|scenario| wanted.contains(&scenario.name.as_str())).cloned().collect();
+    assert_eq!(scenarios.len(), wanted.len(), "each is a scenario");
+    let (sound, said) = bench.run(blind, &bench.rules, &scenarios);
+    assert!(sound, "{said}");
+}
+
 /// Trial 27: rules on metrics that do not exist.
 #[test]
 fn trial_27_every_metric_in_the_rules_is_exported_and_all_that_is_recorded_is_read() {
@@ -328,7 +351,7 @@ fn a_page_says_where_it_stops_since_when_and_how_many_are_stuck() {
         "stopped at: provider.",
         "Provider: acme-hooks.",
         "Control arms: provider.",
-        "Failing since 1970-01-01 00:01:00",
+        "First failure that counts: 1970-01-01 00:01:00",
         "past their deadline: 42.",
         "delivery-canary canary list --config FILE --route webhook/receipts",
         "https://runbooks.example.com/delivery-canary/CanaryDeliveryFailing.md",

@@ -128,7 +128,7 @@ fn a_route_that_is_well_stays_within_its_budget() {
     let mut snapshot = full(&config);
     for route in snapshot.routes.values_mut() {
         (route.arrives, route.in_time) = Default::default();
-        route.stopped_at = None;
+        (route.stopped_at, route.overdue_slot) = (None, None);
         route.unmeasured = None;
         route.disagreements.clear();
         route.controls.clear();
@@ -202,7 +202,7 @@ fn trial_30_a_route_that_is_removed_leaves_nothing_and_one_that_stays_keeps_its_
 }
 
 #[test]
-fn trial_28_drained_is_explicit_and_what_was_not_read_or_was_cut_is_absent() {
+fn trial_28_drained_is_explicit_what_was_not_read_is_absent_and_what_was_cut_is_a_lower_bound() {
     let config = config(&["receipts"], "acme");
     let bench = Bench::new(&config);
     let state = [("route", FULL), ("state", "retrying")];
@@ -220,7 +220,10 @@ fn trial_28_drained_is_explicit_and_what_was_not_read_or_was_cut_is_absent() {
     snapshot.ledgers.get_mut("main").unwrap().pending = Some(reading(&config, true));
     bench.cell.publish(snapshot);
     let scrape = bench.scrape();
-    assert_eq!(scrape.value("delivery_ledger_pending", &state), None, "cut");
+    assert_eq!(scrape.value("delivery_ledger_pending", &state), Some(3.0), "cut: at least so many");
+    assert_eq!(scrape.value("delivery_ledger_pending_over_deadline", &[("route", FULL)]), Some(4.0));
+    let oldest = scrape.value("delivery_ledger_oldest_pending_due_timestamp_seconds", &[("route", FULL)]);
+    assert_eq!(oldest, Some(1_790_000_000.0 - 400_000.0));
     assert_eq!(scrape.value("delivery_ledger_truncated", &[("ledger", "main")]), Some(1.0));
 }
 

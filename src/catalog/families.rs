@@ -33,6 +33,8 @@ families! {
     CANARY_LAST_SUBMIT = Gauge "delivery_canary_last_submit_timestamp_seconds" [Route, Location] in Timestamp absent "none was submitted yet";
     /// When the newest canary arrived whole.
     CANARY_LAST_ARRIVAL = Gauge "delivery_canary_last_arrival_timestamp_seconds" [Route, Location] in Timestamp absent "none arrived yet";
+    /// Slot that was due more than a minute ago, and since which no canary was submitted: the first such.
+    CANARY_OVERDUE_SLOT = Gauge "delivery_canary_overdue_slot_timestamp_seconds" [Route, Location] in Timestamp absent "a canary was submitted since the newest slot, or sending is paused";
     /// Canaries in a row, up to the newest, that did not arrive.
     CANARY_CONSECUTIVE_FAILURES = Gauge "delivery_canary_consecutive_failures" [Route, Location] in Count;
     /// Evidence that canaries do not arrive, or not in time: 5 is a hundred thousand to one. It is at the route's bound only if the failing has lasted `sustain`: a page is due.
@@ -77,15 +79,15 @@ families! {
 
     /// When the last good reading of the pending was taken.
     LEDGER_SNAPSHOT = Gauge "delivery_ledger_snapshot_timestamp_seconds" [Ledger] in Timestamp absent "the pending was never read";
-    /// Pending notifications in the last good reading, by state.
-    LEDGER_PENDING = Gauge "delivery_ledger_pending" [Route, PendingState] in Count absent "the pending was never read, or the reading was cut at its row limit";
-    /// Ages of the pending that are due in the last good reading; a snapshot, not for rate().
-    LEDGER_PENDING_AGE = Histogram "delivery_ledger_pending_age_seconds" [Route] in Seconds absent "the pending was never read, or the reading was cut at its row limit";
-    /// Pending notifications past the deadline of the route, an exact count.
-    LEDGER_PENDING_OVER_DEADLINE = Gauge "delivery_ledger_pending_over_deadline" [Route] in Count absent "the pending was never read, or the reading was cut at its row limit, or the route is `other`";
-    /// Due time of the oldest pending notification that is due.
+    /// Pending notifications in the last good reading, by state; at least so many while `delivery_ledger_truncated` is 1.
+    LEDGER_PENDING = Gauge "delivery_ledger_pending" [Route, PendingState] in Count absent "the pending was never read";
+    /// Ages of the pending that are due in the last good reading, or of some while `delivery_ledger_truncated` is 1; a snapshot, not for rate().
+    LEDGER_PENDING_AGE = Histogram "delivery_ledger_pending_age_seconds" [Route] in Seconds absent "the pending was never read";
+    /// Pending notifications past the deadline of the route: an exact count, and at least so many while `delivery_ledger_truncated` is 1.
+    LEDGER_PENDING_OVER_DEADLINE = Gauge "delivery_ledger_pending_over_deadline" [Route] in Count absent "the pending was never read, or the route is `other`";
+    /// Due time of the oldest pending notification that is due; it may be an older one while `delivery_ledger_truncated` is 1.
     LEDGER_OLDEST_PENDING_DUE = Gauge "delivery_ledger_oldest_pending_due_timestamp_seconds" [Route] in Timestamp absent "nothing due is pending, or as for `delivery_ledger_pending`";
-    /// Due time of the oldest notification whose newest attempt is unknown.
+    /// Due time of the oldest notification whose newest attempt is unknown; it may be an older one while `delivery_ledger_truncated` is 1.
     LEDGER_OLDEST_UNKNOWN = Gauge "delivery_ledger_oldest_unknown_timestamp_seconds" [Route] in Timestamp absent "none is unknown, or as for `delivery_ledger_pending`";
     /// Notifications accepted over real traffic, whose due time lies within the window that ended one deadline ago.
     LEDGER_WINDOW_ACCEPTED = Gauge "delivery_ledger_window_accepted" [Route, LedgerWindow] in Count absent "the ledger is not followed, or not yet caught up with";
@@ -99,6 +101,8 @@ families! {
     LEDGER_WINDOW_ATTEMPTS = Gauge "delivery_ledger_window_attempts" [Route, AttemptWindow, Outcome] in Count absent "as for `delivery_ledger_window_accepted`";
     /// Notifications due in the last closed hour on whose place the follower and an exact count do not agree.
     LEDGER_RESIDUE = Gauge "delivery_ledger_residue" [Route] in Count absent "no exact count is configured, or none was taken yet";
+    /// Notifications due in the last closed hour by the exact count that `delivery_ledger_residue` comes from.
+    LEDGER_COUNTED = Gauge "delivery_ledger_counted" [Route] in Count absent "as for `delivery_ledger_residue`";
     /// Notifications that were accepted in the last closed hour by a count that is independent of the ledger: at least so many.
     LEDGER_ACCEPTED_ELSEWHERE = Gauge "delivery_ledger_accepted_elsewhere" [Route] in Count absent "no `accepted_elsewhere` is configured, or what it came to in that hour is not known for certain";
     /// The ledger's own count of the same. What `delivery_ledger_accepted_elsewhere` has more was accepted and never written.
@@ -121,6 +125,8 @@ families! {
     LEDGER_AS_FIRST_DECIDED = Gauge "delivery_ledger_as_first_decided" [Ledger] in Flag absent "the ledger is not followed";
     /// Changes of the ledger's history that it does not allow, found within the last day in a sample of notifications and on canaries.
     LEDGER_HISTORY_VIOLATIONS = Gauge "delivery_ledger_history_violations" [Ledger, HistoryChange] in Count;
+    /// Those of them that were found in the sample; they are a share of `delivery_ledger_history_compared`.
+    LEDGER_HISTORY_IN_SAMPLE = Gauge "delivery_ledger_history_violations_in_sample" [Ledger] in Count;
     /// Late bounces found within the last day in the same sample: delivered, then rejected because of the recipient, which is allowed.
     LEDGER_LATE_REVERSALS = Gauge "delivery_ledger_late_reversals" [Ledger] in Count;
     /// How often within the last day a notification of the sample was held against what was seen of it before; while it is 0, no violation tells nothing.
@@ -130,7 +136,7 @@ families! {
 
     /// Rows of the last good reading whose route is not configured; their notifications are under the route `other`.
     LEDGER_FOLDED_ROUTES = Gauge "delivery_ledger_folded_routes" [Ledger] in Count absent "the pending was never read";
-    /// 1 if the last good reading of the pending was cut at its row limit, so that its counts are not known.
+    /// 1 if the last good reading of the pending was cut at its row limit: what it counted is pending, and there may be more of it and older ones.
     LEDGER_TRUNCATED = Gauge "delivery_ledger_truncated" [Ledger] in Flag absent "the pending was never read";
     /// 1 if the role that reads the ledger could write to it.
     LEDGER_ROLE_CAN_WRITE = Gauge "delivery_ledger_role_can_write" [Ledger] in Flag absent "the role's rights were never read";
@@ -149,6 +155,8 @@ families! {
     MONITOR_OBSERVER_UP = Gauge "delivery_monitor_observer_up" [Observer] in Flag;
     /// When an iteration of the loop last ended without an error.
     MONITOR_LOOP_LAST_SUCCESS = Gauge "delivery_monitor_loop_last_success_timestamp_seconds" [Loop] in Timestamp absent "no iteration has succeeded yet";
+    /// When what is shown here was put together: each second, also while the store is down.
+    MONITOR_SNAPSHOT = Gauge "delivery_monitor_snapshot_timestamp_seconds" [] in Timestamp absent "nothing was looked at yet";
     /// How far another clock is ahead: the store's of this machine's, a ledger's of the time by which the monitor goes.
     MONITOR_CLOCK_SKEW = Gauge "delivery_monitor_clock_skew_seconds" [Clock] in Seconds absent "it was never measured";
     /// Stage durations that came out negative, and so were not counted in a histogram: two clocks disagree.

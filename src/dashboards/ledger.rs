@@ -86,7 +86,7 @@ fn pending() -> Vec<Panel> {
                 "sum by (le) (max by (route, le) (delivery_ledger_pending_age_seconds_bucket{route=~\"$route\"}))",
                 "{{le}}",
             ),
-        Panel::new(Kind::TimeSeries, "Age of the oldest pending", "Since it was due. No data: nothing due is pending.")
+        Panel::new(Kind::TimeSeries, "Age of the oldest pending", "Since it was due; there may be an older one while a reading is cut. No data: nothing due is pending.")
             .query(
                 "time() - min by (route) (delivery_ledger_oldest_pending_due_timestamp_seconds{route=~\"$route\"})",
                 "{{route}}",
@@ -100,7 +100,7 @@ fn trust() -> Vec<Panel> {
         Panel::new(
             Kind::TimeSeries,
             "Residue of the last closed hour",
-            "Notifications on whose place the follower and an exact count differ. Anything but 0 that stays gates the ratios.",
+            "Notifications on whose place the follower and an exact count differ. More than one in a hundred of the counted gates the ratios.",
         )
         .query("max by (route) (delivery_ledger_residue{route=~\"$route\"})", "{{route}}"),
         Panel::new(

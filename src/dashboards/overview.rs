@@ -135,7 +135,12 @@ fn everybody() -> Vec<Panel> {
             "{{le}}",
         )
         .unit(Unit::Count),
-        Panel::new(Kind::TimeSeries, "Pending past the deadline", "An exact count, of everybody's notifications.")
-            .query("max by (route) (delivery_ledger_pending_over_deadline{route=~\"$route\"})", "{{route}}"),
+        Panel::new(
+            Kind::TimeSeries,
+            "Pending past the deadline",
+            "An exact count, of everybody's notifications. At least so many while a reading is cut, which is then drawn as 1.",
+        )
+        .query("max by (route) (delivery_ledger_pending_over_deadline{route=~\"$route\"})", "{{route}}")
+        .query("max by (ledger) (delivery_ledger_truncated) > 0", "{{ledger}}: cut, there may be more"),
     ]
 }

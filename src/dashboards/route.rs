@@ -136,9 +136,10 @@ fn everybody() -> Vec<Panel> {
         Panel::new(
             Kind::TimeSeries,
             "Pending, by state",
-            "`scheduled` is not due yet; `unknown` is what nobody can say of.",
+            "`scheduled` is not due yet; `unknown` is what nobody can say of. At least so many while a reading is cut, which is then drawn as 1.",
         )
         .query("max by (state) (delivery_ledger_pending{route=\"$route\"})", "{{state}}")
-        .query("max(delivery_ledger_pending_over_deadline{route=\"$route\"})", "past the deadline"),
+        .query("max(delivery_ledger_pending_over_deadline{route=\"$route\"})", "past the deadline")
+        .query("max by (ledger) (delivery_ledger_truncated) > 0", "{{ledger}}: cut, there may be more"),
     ]
 }

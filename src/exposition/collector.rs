@@ -98,6 +98,7 @@ fn facts(page: &mut Page, name: &str, route: &RouteSnapshot) {
 fn canaries(page: &mut Page, name: &str, location: &str, route: &RouteSnapshot) {
     let here = [name, location];
     page.time(&f::CANARY_LAST_SUBMIT, &here, route.newest_submission);
+    page.time(&f::CANARY_OVERDUE_SLOT, &here, route.overdue_slot);
     page.time(&f::CANARY_LAST_ARRIVAL, &here, route.newest_arrival);
     page.count(&f::CANARY_CONSECUTIVE_FAILURES, &here, route.arrives.consecutive.into());
     for (question, stream) in [(Question::Arrives, &route.arrives), (Question::InTime, &route.in_time)] {
@@ -133,7 +134,7 @@ fn canaries(page: &mut Page, name: &str, location: &str, route: &RouteSnapshot) 
     }
 }
 
-/// The pending of every route that is in a good reading.
+/// The pending of every route that is in a good reading; lower bounds where that was cut.
 fn pending(page: &mut Page, snapshot: &Snapshot) {
     for (name, counts) in snapshot.pending() {
         for state in PendingState::ALL {
@@ -174,7 +175,8 @@ fn flows(page: &mut Page, snapshot: &Snapshot) {
         }
         page.count(&f::LEDGER_CANARY_LEAKS, &[name], flow.leaks);
         if let Some(residue) = flow.residue {
-            page.count(&f::LEDGER_RESIDUE, &[name], residue);
+            page.count(&f::LEDGER_RESIDUE, &[name], residue.notifications);
+            page.count(&f::LEDGER_COUNTED, &[name], residue.counted);
         }
         if let Some(accepted) = flow.accepted_in_hour {
             page.count(&f::LEDGER_ACCEPTED_ELSEWHERE, &[name], accepted.elsewhere.least);
@@ -221,6 +223,7 @@ fn ledgers(page: &mut Page, snapshot: &Snapshot) {
         for change in Change::VIOLATIONS {
             page.count(&f::LEDGER_HISTORY_VIOLATIONS, &[name, change.word()], found(change));
         }
+        page.count(&f::LEDGER_HISTORY_IN_SAMPLE, &labels, ledger.violations_in_sample);
         page.count(&f::LEDGER_LATE_REVERSALS, &labels, found(Change::LateReversal));
         page.count(&f::LEDGER_HISTORY_COMPARED, &labels, ledger.history.compared);
     }
@@ -236,6 +239,7 @@ fn monitor(page: &mut Page, snapshot: &Snapshot) {
     for (clock, ahead) in &snapshot.clock_skew {
         page.set(&f::MONITOR_CLOCK_SKEW, &[&clock.to_string()], ahead.as_seconds_f64());
     }
+    page.time(&f::MONITOR_SNAPSHOT, &[], snapshot.taken_at);
     page.flag(&f::MONITOR_STORE_UP, &[], snapshot.store_up);
     let configuration = &snapshot.configuration;
     page.flag(&f::MONITOR_RELOAD_SUCCESSFUL, &[], configuration.last_reload_successful);

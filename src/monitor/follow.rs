@@ -82,6 +82,6 @@ impl LedgerSnapshot {
     /// What the outside may see of a ledger: its newest good reading, and what its adapter knows of it.
     pub fn new(pending: Option<PendingSnapshot>, flow: FlowReport, figures: &LedgerFigures) -> Self {
         let (role_can_write, lag) = (figures.role_can_write, figures.lag);
-        Self { pending, flow, role_can_write, lag, history: AuditSums::default() }
+        Self { pending, flow, role_can_write, lag, history: AuditSums::default(), violations_in_sample: 0 }
     }
 }

@@ -6,6 +6,7 @@
 //! back, says nothing of the next.
 
 use super::{
+    active::SlotStream,
     adapters::LedgerAdapter,
     shared::Shared,
     snapshot::{Clock, LedgerSnapshot, Observer, RouteFacts, RouteSnapshot, Snapshot},
@@ -41,6 +42,9 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(30);
 
 /// How much of the time may go into reading one part: one part in so many.
 const SHARE: u32 = 100;
+
+/// How long after its slot a canary that wasn't submitted is told of: longer than a slot may be late, and than a reading of the store may be old.
+const OVERDUE_AFTER: TimeDelta = TimeDelta::seconds(60);
 
 /// How often a route's views contradicted each other in this way.
 type Disagreements = (RouteName, Disagreement, u64);
@@ -81,6 +85,32 @@ struct Memory {
     audits: Kept<BTreeMap<String, AuditSums>>,
     in_flight: Kept<Vec<InFlight>>,
     newest: Kept<HashMap<RouteName, Newest>>,
+    /// Since when canaries are expected of a route, apart from what was submitted: since it is known here, or was last seen paused.
+    expected: HashMap<RouteName, Expected>,
+}
+
+/// Since when canaries are expected of a route.
+#[derive(Clone, Copy)]
+struct Expected {
+    /// When it was first seen in a configuration, by this process.
+    known: DateTime<Utc>,
+    /// When it was last seen paused.
+    paused: Option<DateTime<Utc>>,
+}
+
+impl Expected {
+    /// The slot since which nothing was submitted, though it was due a good while ago. What was ever submitted counts, whichever process
+    /// did: where processes begin anew again and again, it is not as if the route were new each time.
+    fn overdue(
+        self,
+        stream: &SlotStream,
+        submitted: Option<DateTime<Utc>>,
+        now: DateTime<Utc>,
+    ) -> Option<DateTime<Utc>> {
+        let since = self.paused.into_iter().chain([submitted.unwrap_or(self.known)]).max()?;
+        let due = stream.schedule.next_after(since - stream.offset)? + stream.offset;
+        (now - due > OVERDUE_AFTER).then_some(due)
+    }
 }
 
 /// Runs until it is cancelled.
@@ -122,8 +152,9 @@ impl Memory {
         self.newest.refresh(Duration::ZERO, newest).await
     }
 
-    fn snapshot(&self, shared: &Shared, now: DateTime<Utc>) -> Snapshot {
+    fn snapshot(&mut self, shared: &Shared, now: DateTime<Utc>) -> Snapshot {
         let active = shared.active.load();
+        self.expected.retain(|name, _| active.routes.contains_key(name));
         let pending = shared.pending();
         let mut routes: BTreeMap<RouteName, RouteSnapshot> = BTreeMap::new();
         for (name, route) in &active.routes {
@@ -131,10 +162,16 @@ impl Memory {
             let evidence = shared.evidence().get(name);
             let (newest_submission, newest_arrival) =
                 self.newest.value.get(name).copied().unwrap_or_default();
+            let is_paused = shared.paused(name, now).is_some();
+            let expected = self.expected.entry(name.clone()).or_insert(Expected { known: now, paused: None });
+            if is_paused {
+                expected.paused = Some(now);
+            }
             routes.insert(
                 name.clone(),
                 RouteSnapshot {
-                    paused: shared.paused(name, now).is_some(),
+                    paused: is_paused,
+                    overdue_slot: expected.overdue(route.scheduled(), newest_submission, now),
                     maintenance: active.maintenance(name, now).is_some(),
                     newest_submission,
                     newest_arrival,
@@ -176,7 +213,10 @@ impl Memory {
         let one = |(name, adapter): (&String, &LedgerAdapter)| {
             let pending = pending.get(name).map(|pending| PendingSnapshot::clone(pending));
             let snapshot = LedgerSnapshot::new(pending, shared.flow(name), &adapter.pending.figures());
-            (name.clone(), LedgerSnapshot { history: self.history(shared, name), ..snapshot })
+            let sample = self.audits.value.get(name);
+            let in_sample = Change::VIOLATIONS.iter().filter_map(|change| sample?.found.get(change)).sum();
+            let history = self.history(shared, name);
+            (name.clone(), LedgerSnapshot { history, violations_in_sample: in_sample, ..snapshot })
         };
         adapters.iter().map(one).collect()
     }
@@ -253,6 +293,49 @@ fn follow_counts(shared: &Shared) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn office_hours() -> SlotStream {
+        SlotStream {
+            kind: crate::domain::canary::CanaryKind::Scheduled,
+            schedule: crate::domain::schedule::Schedule::parse("*/5 9-16 * * *", "UTC").expect("a schedule"),
+            offset: TimeDelta::seconds(20),
+            tolerance: Duration::from_secs(30),
+            acceptance: "api".into(),
+        }
+    }
+
+    /// A time of the first or second of December 2026.
+    fn at(day: u32, hour: u32, minute: u32) -> DateTime<Utc> {
+        use chrono::TimeZone as _;
+        Utc.with_ymd_and_hms(2026, 12, day, hour, minute, 30).single().expect("a time")
+    }
+
+    #[test]
+    fn no_slot_is_overdue_in_the_night_of_an_office_hours_schedule() {
+        let stream = office_hours();
+        // A process that began a moment ago: what was submitted before it counts.
+        let expected = |now| Expected { known: now, paused: None };
+        let overdue = |submitted, now| expected(now).overdue(&stream, Some(submitted), now);
+        let evening = at(1, 16, 55);
+        assert_eq!(overdue(evening, at(1, 23, 0)), None);
+        assert_eq!(overdue(evening, at(2, 9, 1)), None, "it may be late");
+        let first = at(2, 9, 0) - TimeDelta::seconds(10);
+        assert_eq!(overdue(evening, at(2, 9, 2)), Some(first));
+        assert_eq!(overdue(evening, at(2, 12, 0)), Some(first), "it stays the first");
+        assert_eq!(overdue(at(2, 11, 55), at(2, 12, 0)), None);
+    }
+
+    #[test]
+    fn after_a_pause_and_on_a_new_route_the_next_slot_comes_first() {
+        let stream = office_hours();
+        let paused = Expected { known: at(1, 8, 0), paused: Some(at(1, 12, 1)) };
+        assert_eq!(paused.overdue(&stream, Some(at(1, 9, 0)), at(1, 12, 6)), None);
+        let next = at(1, 12, 5) - TimeDelta::seconds(10);
+        assert_eq!(paused.overdue(&stream, Some(at(1, 9, 0)), at(1, 12, 7)), Some(next));
+        let new = Expected { known: at(1, 18, 0), paused: None };
+        assert_eq!(new.overdue(&stream, None, at(2, 8, 0)), None);
+        assert!(new.overdue(&stream, None, at(2, 9, 5)).is_some());
+    }
 
     #[tokio::test(start_paused = true)]
     async fn a_part_takes_at_most_a_hundredth_of_the_time() {

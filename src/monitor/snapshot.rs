@@ -127,6 +127,8 @@ pub struct RouteSnapshot {
     pub maintenance: bool,
     /// When the newest canary was submitted.
     pub newest_submission: Option<DateTime<Utc>>,
+    /// The slot since which none was submitted, though it was due a good while ago.
+    pub overdue_slot: Option<DateTime<Utc>>,
     /// When the newest canary arrived whole.
     pub newest_arrival: Option<DateTime<Utc>>,
     /// Evidence on: does it arrive?
@@ -181,6 +183,8 @@ pub struct LedgerSnapshot {
     pub lag: Option<Duration>,
     /// What the audit of its history came to over the last day, canaries among it.
     pub history: AuditSums,
+    /// How many of the violations among them were found in the sample, and not on canaries.
+    pub violations_in_sample: u64,
 }
 
 /// Joins what two ledgers have pending under one name.
@@ -221,6 +225,7 @@ impl RouteSnapshot {
             paused: false,
             maintenance: false,
             newest_submission: None,
+            overdue_slot: None,
             newest_arrival: None,
             arrives: Stream::default(),
             in_time: Stream::default(),
@@ -272,12 +277,13 @@ impl Snapshot {
         joined
     }
 
-    /// Everybody's pending by the label of its route, over all ledgers. A route that is in no reading, or in one that was cut at
-    /// its row limit, or that is no longer configured, is not there: absent, not zero.
+    /// Everybody's pending by the label of its route, over all ledgers: lower bounds where a reading was cut at its row limit, and exact
+    /// where none was. A route that is in no reading, or that is no longer configured, is not there: absent, not zero.
     pub fn pending(&self) -> BTreeMap<&str, RoutePending> {
         let mut joined: BTreeMap<&str, RoutePending> = BTreeMap::new();
         let readings = self.ledgers.values().filter_map(|ledger| ledger.pending.as_ref());
-        for figures in readings.filter_map(PendingSnapshot::exact) {
+        // A backlog that grows beyond the limit must not vanish: what is past its deadline in a part is so in the whole.
+        for figures in readings.map(PendingSnapshot::at_least) {
             for name in self.routes.keys() {
                 if let Some(pending) = figures.routes.get(name) {
                     join(joined.entry(name.as_str()).or_default(), pending);

@@ -1,6 +1,7 @@
-//! Breaks every number, every clause, every window and every holding time of the rules once, and demands that a scenario fails.
+//! Breaks every number, clause, alternative, window, aggregation, comparison and holding time of the rules once, and demands that a scenario
+//! fails.
 
-use super::{bench::Bench, example, load};
+use super::{bench::Bench, breaking, example, load};
 use delivery_canary::{
     alerts::{
         catalog,
@@ -109,6 +110,18 @@ fn holds(at: usize, rule: &Rule, out: &mut Vec<Mutant>) {
     }
 }
 
+fn others(at: usize, rule: &Rule, out: &mut Vec<Mutant>) {
+    let ways =
+        [breaking::alternatives, breaking::clauses_within, breaking::aggregations, breaking::comparisons];
+    let mut seen = BTreeMap::<String, u32>::new();
+    for (what, expr) in ways.iter().flat_map(|way| way(rule.expr())) {
+        // What stands in a rule twice is broken twice, and each must be found.
+        let nth = seen.entry(what.clone()).and_modify(|nth| *nth += 1).or_insert(1);
+        let what = if *nth > 1 { format!("{what} ({nth})") } else { what };
+        out.push(Mutant { at, rule: with_expr(rule, expr), what });
+    }
+}
+
 fn name(rule: &Rule) -> String {
     match rule {
         Rule::Record { name, .. } => (*name).to_owned(),
@@ -191,7 +204,7 @@ fn every_rule_that_is_broken_makes_a_scenario_fail() {
     let bench = Bench::new(&plan);
     let mut mutants = Vec::new();
     for (at, rule) in bench.rules.iter().enumerate().filter(|(_, rule)| is_looked_at(&bench, rule)) {
-        for breaker in [numbers, clauses, windows, holds] {
+        for breaker in [numbers, clauses, windows, holds, others] {
             breaker(at, rule, &mut mutants);
         }
     }

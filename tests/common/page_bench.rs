@@ -23,7 +23,7 @@ use delivery_canary::{
     monitor::{
         counters::Counters,
         evidence::Unmeasured,
-        flow::{FlowNumbers, FlowReport, RouteFlow},
+        flow::{FlowNumbers, FlowReport, RouteFlow, Unbalanced},
         snapshot::{Clock, Configuration, Snapshot, SnapshotCell},
     },
 };
@@ -128,7 +128,7 @@ fn flow(config: &Config) -> FlowReport {
         stuck_before_baseline: Some(1),
         leaks: 0,
         came_behind: 1,
-        residue: Some(0),
+        residue: Some(Unbalanced { notifications: 0, counted: 90 }),
         accepted_in_hour: Some(Accepted { here: 90, elsewhere: Bounds::exactly(91) }),
     };
     let routes = config.routes.iter().map(|route| (route.full_name(), flow.clone())).collect();
@@ -166,6 +166,7 @@ pub fn full(config: &Config) -> Snapshot {
         route.arrives = failing;
         route.in_time = failing;
         route.newest_submission = Some(instant(0));
+        route.overdue_slot = Some(instant(-300));
         route.newest_arrival = Some(instant(-700));
         route.oldest_in_flight = Some(instant(-30));
         route.in_flight = 2;

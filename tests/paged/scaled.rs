@@ -17,17 +17,19 @@ use delivery_canary::{
 use serde_json::{Map, Value};
 
 /// Numbers of rules that are seconds.
-const SECONDS: [&str; 6] = [
+const SECONDS: [&str; 8] = [
     "seconds since a loop last succeeded",
     "seconds since the ledger was last read well",
     "seconds of failing",
     "seconds of age",
     "seconds looked back",
     "seconds of difference",
+    "seconds since what is shown was put together",
+    "seconds known",
 ];
 
 /// Numbers of rules that are counts, shares or multiples.
-const COUNTS: [&str; 19] = [
+const COUNTS: [&str; 22] = [
     "loops that must run",
     "evidence",
     "halves",
@@ -41,7 +43,10 @@ const COUNTS: [&str; 19] = [
     "missed slots",
     "contradictions of a kind in a day",
     "suppressed canaries in a day",
-    "intervals without a canary",
+    "intervals after a slot",
+    "pending past the deadline in the budget of a day",
+    "share of the counted",
+    "share of the comparisons",
     "bad share",
     "accepted in the window",
     "bad in a day",

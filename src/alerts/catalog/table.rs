@@ -39,13 +39,13 @@ entries! {
     CANARY_FAILING = Entry {
         name: "CanaryDeliveryFailing",
         question: "Does a fresh notification arrive now?",
-        says: "Canaries of the route have failed so often, and for so long, that chance is no explanation. It names the stage at which the newest one stopped.",
-        says_not: "It doesn't say how many customers are hit, nor that nothing at all arrives: half an outage is one too.",
+        says: "Canaries of the route have failed so often, and for so long, that chance is no explanation. It names the stage at which the newest failure stopped.",
+        says_not: "It doesn't say how many customers are hit, nor that nothing at all arrives: half an outage is one too. The first failure that it names may have been a stray one: the outage began then or later.",
         severity: Severity::Page,
         audience: Audience::Service,
         eligible: "every route; by a majority of the locations that can look, or by one where the route says `page_on: any`",
         first: [LIST, SHOW, SEND],
-        stop: "A canary that you send arrives in time, and the evidence comes down. It resolves by itself within ten minutes.",
+        stop: "Canaries of the schedule arrive, and the evidence comes down with each. One that you send shows how it is now, and is no evidence. With confirmations it resolves some ten minutes after the recovery; without them after several intervals of the route.",
     };
     /// Canaries come late.
     CANARY_SLOW = Entry {
@@ -99,8 +99,8 @@ entries! {
     OVER_DEADLINE = Entry {
         name: "PendingOverDeadline",
         question: "Are accepted notifications stuck?",
-        says: "More notifications are pending past the route's deadline than the budget of a day allows; or the oldest is four deadlines old, nothing was delivered in half an hour, and canaries fail.",
-        says_not: "It doesn't say why. A backlog that a long outage left behind looks the same while it is worked off.",
+        says: "More notifications are pending past the route's deadline than the budget of a day allows; or the oldest is four deadlines old, nothing is known to have been delivered in half an hour, and canaries fail.",
+        says_not: "It doesn't say why. A backlog that a long outage left behind looks the same while it is worked off. Until a followed ledger is caught up with for the first time the day's budget comes from `accepted_per_day`; without that, number alone tells nothing.",
         severity: Severity::Page,
         audience: Audience::Service,
         eligible: "routes with a ledger whose pending are read",
@@ -207,7 +207,7 @@ entries! {
     RESIDUE = Entry {
         name: "LedgerResidue",
         question: "Do the books balance?",
-        says: "For the last closed hour the followed figures and the ledger's own count differ. While they do, ratios of this route do not judge.",
+        says: "For the last closed hour the followed figures and the ledger's own count differ. While they do by more than one in a hundred of what the ledger counts, ratios of this route do not judge.",
         says_not: "It doesn't say which of the two is wrong.",
         severity: Severity::Ticket,
         audience: Audience::Service,
@@ -219,8 +219,8 @@ entries! {
     NEVER_WRITTEN = Entry {
         name: "AcceptedNeverWritten",
         question: "Does the ledger know everything that was accepted?",
-        says: "For the last closed hour a count that is independent of the ledger has more accepted notifications than the ledger: so many were promised, and nothing will attempt them.",
-        says_not: "It doesn't say which they are: the ledger can't, so the service's own logs of acceptance must.",
+        says: "For the last closed hour a count that is independent of the ledger has more accepted notifications than the ledger: at least so many were promised, and aren't written there.",
+        says_not: "It doesn't say which they are, nor whether anything attempts them: the ledger can't, so the service's own logs must.",
         severity: Severity::Ticket,
         audience: Audience::Service,
         eligible: "routes whose ledger has an `accepted_elsewhere`",
@@ -231,7 +231,7 @@ entries! {
     HISTORY = Entry {
         name: "LedgerHistoryRewritten",
         question: "Was the ledger's history changed?",
-        says: "What the ledger said before, it does not say any more: an outcome was rewritten, an attempt is gone, or one came after the last. While that is so, ratios of its routes do not judge.",
+        says: "What the ledger said before, it does not say any more: an outcome was rewritten, an attempt is gone, or one came after the last. While that is so of more than one comparison in a hundred of the sample, and of more than one at all, ratios of its routes do not judge.",
         says_not: "It doesn't say that anything was not delivered, nor that a sample has found all of it.",
         severity: Severity::Ticket,
         audience: Audience::Service,
@@ -255,8 +255,8 @@ entries! {
     MISSING = Entry {
         name: "CanaryRouteMissing",
         question: "Does this route send canaries at all?",
-        says: "The route is configured, and no canary was submitted for three of its intervals.",
-        says_not: "It says nothing of customers' notifications.",
+        says: "The route is configured, and some process of the monitor has seen no canary submitted since a slot two intervals ago; or none was ever submitted in three days.",
+        says_not: "It says nothing of customers' notifications. Other locations may send.",
         severity: Severity::Ticket,
         audience: Audience::Service,
         eligible: "every route that is not paused",

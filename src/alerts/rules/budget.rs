@@ -4,7 +4,7 @@
 
 use super::{
     AlertRule,
-    names::{ACCEPTED, BAD, BUDGET, HISTORY, MAINTENANCE, RESIDUE},
+    names::{ACCEPTED, BAD, BOOKS, BUDGET, MAINTENANCE, REWRITTEN},
     of_routes,
 };
 use crate::{
@@ -49,10 +49,10 @@ pub(super) fn rules(
         }
         let mut expr = format!("({})", sides.join("\nor "));
         if route.ledger.is_some_and(|ledger| ledger.partition.is_some()) {
-            expr.push_str(&format!("\nunless on (route) {RESIDUE}{{route=\"{}\"}} != 0", route.name));
+            expr.push_str(&format!("\nunless on (route) {BOOKS}{{route=\"{}\"}}", route.name));
         }
         if let Some(ledger) = &route.route.ledger {
-            expr.push_str(&format!("\nunless on () {HISTORY}{{ledger=\"{ledger}\"}} > 0"));
+            expr.push_str(&format!("\nunless on () {REWRITTEN}{{ledger=\"{ledger}\"}}"));
         }
         if entry.severity == Severity::Page {
             expr.push_str(&format!("\nunless on (route) {MAINTENANCE}"));

@@ -2,7 +2,8 @@
 
 use super::{
     AlertRule,
-    names::{EVERY, EVIDENCE, MAINTENANCE, OBSERVER_UP, SINCE, newest, one_of, seen},
+    ledger::or_more,
+    names::{EVERY, EVIDENCE, GAP, MAINTENANCE, OBSERVER_UP, SINCE, newest, one_of, seen},
     of_routes,
 };
 use crate::{
@@ -65,6 +66,8 @@ fn details(plan: &RoutePlan<'_>, question: Question) -> String {
     let over = f::LEDGER_PENDING_OVER_DEADLINE.name;
     let unmeasured = f::CANARY_UNMEASURED_SINCE.name;
     let paused = f::CANARY_PAUSED.name;
+    let ledger = plan.route.ledger.as_ref().filter(|_| plan.ledger.is_some());
+    let or_more = ledger.map_or(String::new(), |ledger| or_more(&format!("ledger='{ledger}'")));
     let word = question.word();
     // Not being able to look is no place in the service.
     let unseen = Stopped::Monitor.word();
@@ -94,10 +97,10 @@ fn details(plan: &RoutePlan<'_>, question: Question) -> String {
          {{{{ else }}}}Where the newest failure stopped is not known.{{{{ end }}}}\n\
          Provider: {provider}. {arms}\n\
          {{{{ with printf \"min by (route) ({since}{{route='%s', question='{word}'}})\" $labels.route | query }}}}\
-         Failing since {{{{ . | first | value | humanizeTimestamp }}}}.\
+         First failure that counts: {{{{ . | first | value | humanizeTimestamp }}}}; it began then or later.\
          {{{{ else }}}}Since when is not known.{{{{ end }}}}\n\
          {{{{ with printf \"max by (route) ({over}{{route='%s'}})\" $labels.route | query }}}}\
-         Real notifications pending past their deadline: {{{{ . | first | value | humanize }}}}.\
+         Real notifications pending past their deadline: {{{{ . | first | value | humanize }}}}{or_more}.\
          {{{{ else }}}}How many real notifications are past their deadline is not known.{{{{ end }}}}\
          {{{{ range printf \"max by (verdict) ({unmeasured}{{route='%s'}})\" $labels.route | query }}}}\n\
          The newest canaries say nothing, they are {{{{ .Labels.verdict }}}} since {{{{ .Value | humanizeTimestamp }}}}: this is from before them.{{{{ end }}}}\
@@ -194,17 +197,24 @@ fn suppressed(plan: &Plan<'_>) -> Option<AlertRule> {
     Some(of_routes(&catalog::SUPPRESSED, &expr, "10m", "canaries are suppressed, so nothing is measured", n))
 }
 
+/// The exporter knows the schedule, and so when a slot was due; a median interval does not. A route that never sent has only what each
+/// process saw since it began, which processes that begin anew again and again never see: that is told after days.
 fn missing() -> AlertRule {
     let mut n = Numbers::default();
-    let loaded = newest(&f::MONITOR_RELOAD_SUCCESS_TIME, "", &mut n);
+    let overdue = seen(&f::CANARY_OVERDUE_SLOT, "", &mut n);
     let submitted = newest(&f::CANARY_LAST_SUBMIT, "", &mut n);
-    let paused = newest(&f::CANARY_PAUSED, "", &mut n);
     let times =
-        n.put("intervals without a canary", 3.0, Source::Chosen, "one slot may be missed, two are no chance");
+        n.put("intervals after a slot", 2.0, Source::Chosen, "that slot may be missed, three are no chance");
+    let known = n.span("time known", "3d", Source::Chosen, "longer than a week-end without slots");
+    let seconds = n.put("seconds known", 259_200.0, Source::Derived, "three days");
+    let day = n.span("time since a pause", "1d", Source::Chosen, "after a pause the next slot comes first");
+    let paused = f::CANARY_PAUSED.name;
     let expr = format!(
-        "{times} * {EVERY} < time() - scalar(max({loaded}))\n\
-         unless on (route) time() - max by (route) ({submitted}) <= on (route) {times} * {EVERY}\n\
-         unless on (route) max by (route) ({paused}) == 1"
+        "time() - min by (route) (\n{overdue}\n) > on (route) {times} * {EVERY}\n\
+         or {EVERY} offset {known} * {times} < {seconds}\n\
+         and on (route) {EVERY}\n\
+         unless on (route) {submitted}\n\
+         unless on (route) max by (route) (max_over_time({paused}[{day}])) == 1"
     );
     of_routes(&catalog::MISSING, &expr, "10m", "no canary was submitted for three intervals", n)
 }
@@ -217,6 +227,8 @@ fn guard() -> AlertRule {
     of_routes(&catalog::GUARD, &expr, "0m", "the guard stopped a request: {{ $labels.reason }}", n)
 }
 
+/// A process that began in the pause knows nothing of what was before it, so all of the last day have a say, also those that are gone. A
+/// process that was there all day has it alone: where locations have stores of their own, a pause is of one of them.
 fn paused() -> AlertRule {
     let mut n = Numbers::default();
     let name = f::CANARY_PAUSED.name;
@@ -226,9 +238,13 @@ fn paused() -> AlertRule {
         Source::Chosen,
         "what is meant for longer can be written into the configuration",
     );
+    let now = newest(&f::CANARY_PAUSED, "", &mut n);
+    let all_day = format!("min_over_time({name}[{day}])");
+    let before = format!("last_over_time({name}[{GAP}] offset {day})");
     let expr = format!(
-        "max by (route) (min_over_time({name}[{day}])) == 1\n\
-         and on (route) max by (route) ({name} offset {day}) == 1"
+        "min by (route) ({all_day}) == 1\n\
+         and on (route) {before} == 1\n\
+         or group by (route) ({now} == 1 and {all_day} == 1 and {before} == 1)"
     );
     of_routes(&catalog::PAUSED, &expr, "0m", "sending has been paused for a day", n)
 }

@@ -3,8 +3,8 @@
 use super::{
     ALL_ROUTES, AlertRule, budget,
     names::{
-        ACCEPTED, ATTEMPTS, BUDGET, CONSECUTIVE, DEADLINE, HISTORY, MAINTENANCE, OLDEST, OVER, RESIDUE,
-        UNKNOWN,
+        ACCEPTED, ALLOWED, ATTEMPTS, CONSECUTIVE, DEADLINE, HISTORY, MAINTENANCE, OLDEST, OVER, RESIDUE,
+        UNKNOWN, braces,
     },
     of_monitor, of_routes,
     recorded::read,
@@ -32,7 +32,7 @@ pub(super) fn rules(plan: &Plan<'_>, rules: &mut Vec<AlertRule>) {
     let has_attempts = !plan.ledgers_with(|ledger| ledger.attempts.is_some()).is_empty();
     let is_counted = !plan.ledgers_with(|ledger| ledger.partition.is_some()).is_empty();
     let is_counted_elsewhere = !plan.ledgers_with(|ledger| ledger.accepted_elsewhere.is_some()).is_empty();
-    rules.push(over_deadline(is_followed, has_attempts));
+    rules.push(over_deadline(has_attempts));
     forgotten(plan, rules);
     rules.push(unknown(plan));
     any(is_followed, budget::low_volume, rules);
@@ -44,16 +44,11 @@ pub(super) fn rules(plan: &Plan<'_>, rules: &mut Vec<AlertRule>) {
     rules.push(history());
 }
 
-fn over_deadline(is_followed: bool, has_attempts: bool) -> AlertRule {
+fn over_deadline(has_attempts: bool) -> AlertRule {
     let mut n = Numbers::default();
     let few = n.put("pending past the deadline", 3.0, Source::Chosen, "so few may be a retry each");
-    let mut expr = format!("({OVER} > {few}");
-    if is_followed {
-        let day = Window::Day.word();
-        expr.push_str(&format!(
-            "\nunless on (route) {OVER} <= on (route) {BUDGET} * on (route) max by (route) ({ACCEPTED}{{window=\"{day}\"}})"
-        ));
-    }
+    // Where it isn't known what a day has, nothing is told of by its number.
+    let mut expr = format!("({OVER} > {few}\nand on (route) {OVER} > on (route) {ALLOWED}");
     let old = n.put("deadlines of age", 4.0, Source::Chosen, "far beyond what a retry explains");
     let failing = n.put("canaries failed in a row", 2.0, Source::Chosen, "one may be chance");
     expr.push_str(&format!("\nor time() - {OLDEST} > on (route) {old} * {DEADLINE}"));
@@ -72,12 +67,22 @@ fn over_deadline(is_followed: bool, has_attempts: bool) -> AlertRule {
         n,
     );
     let over = f::LEDGER_PENDING_OVER_DEADLINE.name;
+    let or_more = or_more("");
     rule.details = format!(
         "{{{{ with printf \"max by (route) ({over}{{route='%s'}})\" $labels.route | query }}}}\
-         Pending past their deadline: {{{{ . | first | value | humanize }}}}.\
+         Pending past their deadline: {{{{ . | first | value | humanize }}}}{or_more}.\
          {{{{ else }}}}How many are past their deadline is not known.{{{{ end }}}}"
     );
     rule
+}
+
+/// What a page says behind a number of pending notifications while a reading is cut at its row limit. `selector` may name the ledger.
+pub(super) fn or_more(selector: &str) -> String {
+    let cut = f::LEDGER_TRUNCATED.name;
+    let selector = braces(selector);
+    format!(
+        "{{{{ with query \"max({cut}{selector}) == 1\" }}}}, or more: the reading was cut at its row limit{{{{ end }}}}"
+    )
 }
 
 fn forgotten(plan: &Plan<'_>, rules: &mut Vec<AlertRule>) {

@@ -29,6 +29,8 @@ pub const BUDGET: &str = "route:delivery_error_budget:ratio";
 pub const READING: &str = "instance_ledger:delivery_reading_age_seconds:fresh";
 /// Pending past the deadline.
 pub const OVER: &str = "route:delivery_pending_over_deadline:max";
+/// How many may be pending past the deadline, by what a day's accepted leave of the budget.
+pub const ALLOWED: &str = "route:delivery_pending_allowed:max";
 /// Due time of the oldest that is pending.
 pub const OLDEST: &str = "route:delivery_oldest_pending_due:min";
 /// Due time of the oldest whose newest attempt is unknown.
@@ -49,12 +51,16 @@ pub const SUPPRESSED_SHARE: &str = "route:delivery_suppressed_share_6h:ratio";
 pub const REJECTED: &str = "route:delivery_rejected_recipient_1d:max";
 /// By how much the books don't balance.
 pub const RESIDUE: &str = "route:delivery_residue:max";
+/// The same, where it is so much that ratios over the route don't judge.
+pub const BOOKS: &str = "route:delivery_residue_doubtful:max";
 
 /// Changes of a ledger's history within a day.
 pub const HISTORY: &str = "ledger:delivery_history_violations_1d:sum";
+/// Those of its sample, where they are so many that ratios over its routes don't judge.
+pub const REWRITTEN: &str = "ledger:delivery_history_doubtful_1d:max";
 
 /// All of them.
-pub const RECORDED: [&str; 23] = [
+pub const RECORDED: [&str; 26] = [
     RUNNER,
     EVIDENCE,
     SINCE,
@@ -67,6 +73,7 @@ pub const RECORDED: [&str; 23] = [
     BUDGET,
     READING,
     OVER,
+    ALLOWED,
     OLDEST,
     UNKNOWN,
     ACCEPTED,
@@ -77,7 +84,9 @@ pub const RECORDED: [&str; 23] = [
     SUPPRESSED_SHARE,
     REJECTED,
     RESIDUE,
+    BOOKS,
     HISTORY,
+    REWRITTEN,
 ];
 
 /// How long one failed scrape after another is bridged. What is older by its own timestamp is left out all the same.

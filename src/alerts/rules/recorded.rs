@@ -5,21 +5,21 @@
 use super::{
     Rule,
     names::{
-        ACCEPTED, ATTEMPTS, BAD, BUDGET, CONSECUTIVE, DEADLINE, EVERY, EVIDENCE, HISTORY, MAINTENANCE,
-        OBSERVER_UP, OLDEST, OVER, READING, REJECTED, RESIDUE, RETRIES, RUNNER, SINCE, SUPPRESSED,
-        SUPPRESSED_SHARE, UNKNOWN, UNMEASURED, newest, one_of, seen,
+        ACCEPTED, ALLOWED, ATTEMPTS, BAD, BOOKS, BUDGET, CONSECUTIVE, DEADLINE, EVERY, EVIDENCE, HISTORY,
+        MAINTENANCE, OBSERVER_UP, OLDEST, OVER, READING, REJECTED, RESIDUE, RETRIES, REWRITTEN, RUNNER,
+        SINCE, SUPPRESSED, SUPPRESSED_SHARE, UNKNOWN, UNMEASURED, newest, one_of, seen,
     },
 };
 use crate::{
     alerts::{
         number::{Numbers, Source},
-        plan::{LedgerPlan, Plan},
+        plan::{LedgerPlan, Plan, RoutePlan},
     },
     catalog::{
         Family,
         bounds::{ATTEMPT_WINDOW, CAUSE_WINDOW, DISPOSITION_WINDOW},
         families as f,
-        labels::LoopName,
+        labels::{LoopName, Window},
     },
     config::ledger::Ledger,
     domain::outcome::{Cause, Disposition, Outcome},
@@ -58,7 +58,7 @@ pub(super) fn rules(plan: &Plan<'_>) -> Vec<Rule> {
     }
     let by_route = ("max by (route)", "");
     record(CONSECUTIVE, by_route, &|n| seen(&f::CANARY_CONSECUTIVE_FAILURES, "", n));
-    record(MAINTENANCE, ("max by (route)", " == 1"), &|n| seen(&f::CANARY_MAINTENANCE, "", n));
+    record(MAINTENANCE, ("max by (route)", " == 1"), &planned_work);
     record(EVERY, by_route, &|n| seen(&f::CANARY_INTERVAL, "", n));
     record(DEADLINE, by_route, &|n| newest(&f::ROUTE_DEADLINE, "", n));
     record(BUDGET, ("1 - max by (route)", ""), &|n| newest(&f::ROUTE_OBJECTIVE, "", n));
@@ -95,7 +95,12 @@ pub(super) fn rules(plan: &Plan<'_>) -> Vec<Rule> {
     let selector = format!("window=\"{}\", cause=\"{}\"", CAUSE_WINDOW.word(), Cause::Recipient.word());
     record(&followed, REJECTED, by_route, &f::LEDGER_WINDOW_REJECTED, &selector);
     record(&counted, RESIDUE, by_route, &f::LEDGER_RESIDUE, "");
+    rules.push(allowed(plan));
+    if !counted.is_empty() {
+        rules.push(doubtful_books(&counted));
+    }
     rules.push(history());
+    rules.push(rewritten());
     let mut share = |name, expr: String| rules.push(Rule::Record { name, expr, numbers: Vec::new() });
     if !attempts.is_empty() {
         let retried = retried();
@@ -140,6 +145,65 @@ fn history() -> Rule {
     let seen = seen(&f::LEDGER_HISTORY_VIOLATIONS, "", &mut n);
     let expr = format!("sum by (ledger) (max by (ledger, kind) (\n{seen}\n))");
     Rule::Record { name: HISTORY, expr, numbers: n.all().to_vec() }
+}
+
+/// Where what the sample shows can't be a few that somebody sent again by hand. What canaries show of the history is theirs.
+fn rewritten() -> Rule {
+    let mut n = Numbers::default();
+    let mut of = |family| format!("max by (ledger) (\n{}\n)", seen(family, "", &mut n));
+    let (found, compared) = (of(&f::LEDGER_HISTORY_IN_SAMPLE), of(&f::LEDGER_HISTORY_COMPARED));
+    let share = n.put("share of the comparisons", 0.01, Source::Chosen, "of fewer, a ratio stays what it is");
+    // Of a small sample one is a large share, and no pattern.
+    let expr = format!("{found}\n> on (ledger) clamp_min({share} * {compared}, 1)");
+    Rule::Record { name: REWRITTEN, expr, numbers: n.all().to_vec() }
+}
+
+/// Where the residue is more than what a late bounce or two make of it.
+fn doubtful_books(counted: &[&LedgerPlan<'_>]) -> Rule {
+    let mut n = Numbers::default();
+    let exact = read(counted, &f::LEDGER_COUNTED, "", &mut n);
+    let share = n.put("share of the counted", 0.01, Source::Chosen, "of fewer, a ratio stays what it is");
+    let expr = format!("{RESIDUE} > on (route) {share} * max by (route) (\n{exact}\n)");
+    Rule::Record { name: BOOKS, expr, numbers: n.all().to_vec() }
+}
+
+/// What a day's accepted leave of the budget, as the ledger shows them, and else as they are configured. Where a ledger is followed, and
+/// shows no day yet, it is not known. Where it isn't followed there is nothing to wait for.
+fn allowed(plan: &Plan<'_>) -> Rule {
+    let mut n = Numbers::default();
+    let mut all = Vec::new();
+    if plan.routes.iter().any(RoutePlan::is_followed) {
+        let hour =
+            n.span("bridged readings", "1h", Source::Chosen, "a day's number is much the same an hour later");
+        let day = format!("{ACCEPTED}{{window=\"{}\"}}", Window::Day.word());
+        all.push(format!("{BUDGET} * on (route) max by (route) (last_over_time({day}[{hour}]))"));
+    }
+    for route in plan.routes.iter().filter(|route| route.ledger.is_some()) {
+        let known = route.differs.accepted_per_day.map(|daily| daily * route.budget());
+        let (number, why) = match known {
+            Some(_) => (known, "`accepted_per_day` of the route, times its budget"),
+            None => ((!route.is_followed()).then_some(0.0), "it is not known how many are accepted"),
+        };
+        if let Some(number) = number {
+            let number =
+                n.put("pending past the deadline in the budget of a day", number, Source::Derived, why);
+            all.push(format!("label_replace(vector({number}), \"route\", \"{}\", \"\", \"\")", route.name));
+        }
+    }
+    Rule::Record { name: ALLOWED, expr: all.join("\nor on (route) "), numbers: n.all().to_vec() }
+}
+
+/// Planned work is in the configuration. The store may be away in it, so that no loop succeeds: a page that is made is enough.
+fn planned_work(n: &mut Numbers) -> String {
+    let planned = newest(&f::CANARY_MAINTENANCE, "", n);
+    let made = newest(&f::MONITOR_SNAPSHOT, "", n);
+    let fresh = n.seconds(
+        "seconds since what is shown was put together",
+        RUNNER_FRESH,
+        Source::Chosen,
+        "it is each second, store or no store; this covers two failed scrapes a minute apart",
+    );
+    format!("{planned}\nand on (job, instance) time() - {made} < {fresh}")
 }
 
 fn runner() -> Rule {

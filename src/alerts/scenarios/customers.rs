@@ -2,10 +2,10 @@
 
 use super::{
     About, Change, Fired, Scenario, about,
-    canary::{and, hung, maintenance},
-    change,
+    canary::{and, hung, maintenance, shows_old_pages},
+    change, pending,
     track::{Pace, Seg},
-    world::{ACCEPTED_ELSEWHERE, accepted, instances},
+    world::{ACCEPTED_ELSEWHERE, COMPARED, COUNTED, accepted, instances},
 };
 use crate::{
     alerts::{
@@ -15,7 +15,6 @@ use crate::{
         rules::AlertRule,
     },
     catalog::{families as f, labels::Window},
-    domain::outcome::Outcome,
 };
 
 /// Readings of ledgers by one process are old. Its page is scraped all the same, and shows old data.
@@ -24,11 +23,11 @@ pub(super) fn frozen(instance: &str) -> Change {
 }
 
 /// Readings by all processes are old from the bad time on.
-fn all_frozen() -> Change {
+pub(super) fn all_frozen() -> Change {
     change(&f::LEDGER_SNAPSHOT, &[], Seg::Is(-1_000.0))
 }
 
-fn accepted_in(window: Window, count: f64) -> Change {
+pub(super) fn accepted_in(window: Window, count: f64) -> Change {
     change(&f::LEDGER_WINDOW_ACCEPTED, &[("window", window.word())], Seg::Is(count))
 }
 
@@ -36,7 +35,7 @@ fn bad_in(window: Window, count: f64) -> Change {
     change(&f::LEDGER_WINDOW_BAD, &[("window", window.word())], Seg::Is(count))
 }
 
-fn failures(count: f64) -> Change {
+pub(super) fn failures(count: f64) -> Change {
     change(&f::CANARY_CONSECUTIVE_FAILURES, &[], Seg::Is(count))
 }
 
@@ -62,12 +61,7 @@ pub(super) fn scenarios(plan: &Plan<'_>, alerts: &[&AlertRule], out: &mut Vec<Sc
         );
         few(&mut about, plan, route, crate::alerts::eligibility::DAYS);
     }
-    over_deadline(plan, alerts, route, &replica, out);
-    forgotten(plan, alerts, &replica, out);
-    if let Some(mut about) = about(plan, alerts, catalog::UNKNOWN.name, route, out) {
-        let after = plan.alerts.reconcile_after.get().as_secs_f64();
-        aged(&mut about, &f::LEDGER_OLDEST_UNKNOWN, after, &[], &replica);
-    }
+    pending::scenarios(plan, alerts, route, &replica, out);
     low_volume(plan, alerts, route, out);
     stopped(plan, alerts, route, out);
     never_written(plan, alerts, route, &replica, out);
@@ -77,6 +71,7 @@ pub(super) fn scenarios(plan: &Plan<'_>, alerts: &[&AlertRule], out: &mut Vec<Sc
         if let Some(mut about) = about(plan, alerts, alert, route, out) {
             let some = [change(family, &[], Seg::Is(2.0))];
             about.fires("two of them", &some);
+            about.fires("two of them, by one process", &some.clone().map(|change| change.at(&replica)));
             about.too_short(&some);
             let stale = change(family, &[], Seg::Is(2.0)).at(&replica);
             about.silent("a stale replica says so", &[stale, frozen(&replica)]);
@@ -94,6 +89,9 @@ fn never_written(
     let Some(mut about) = about(plan, alerts, catalog::NEVER_WRITTEN.name, route, out) else { return };
     let more = [change(&f::LEDGER_ACCEPTED_ELSEWHERE, &[], Seg::Is(ACCEPTED_ELSEWHERE + 1.0))];
     about.fires("one more was accepted than written", &more);
+    about.fires("one more was accepted, by one process", &more.clone().map(|change| change.at(replica)));
+    let behind = change(&f::LEDGER_ACCEPTED_HERE, &[], Seg::Is(ACCEPTED_ELSEWHERE - 5.0)).at(replica);
+    about.silent("a process has seen fewer written", &[behind]);
     about.too_short(&more);
     let fewer = [change(&f::LEDGER_ACCEPTED_ELSEWHERE, &[], Seg::Is(ACCEPTED_ELSEWHERE - 1.0))];
     about.silent("a count that knows only some", &fewer);
@@ -113,6 +111,12 @@ fn rewritten(plan: &Plan<'_>, alerts: &[&AlertRule], route: &RoutePlan<'_>, out:
     let kind = ("kind", crate::domain::audit::compare::Change::VIOLATIONS[0].word());
     let changed = [change(&f::LEDGER_HISTORY_VIOLATIONS, &[kind], Seg::Is(1.0))];
     about.fires("an outcome was rewritten", &changed);
+    if let Some((replica, _)) = instances(plan).pop() {
+        about.fires(
+            "an outcome was rewritten, says one process",
+            &changed.clone().map(|change| change.at(&replica)),
+        );
+    }
     about.too_short(&changed);
 }
 
@@ -126,26 +130,55 @@ fn burn(about: &mut About<'_>, plan: &Plan<'_>, route: &RoutePlan<'_>, pair: Pai
     let burning = bad_shares(plan, route, pair, 1.3);
     about.fires("a sustained loss", &burning);
     about.too_short(&burning);
+    let begun = burning.clone().map(|change| Change { seg: Seg::Is(0.0), ..change }.at(replica));
+    let none = [accepted_in(pair.long, 0.0), accepted_in(pair.short, 0.0)].map(|change| change.at(replica));
+    let all = instances(plan);
+    let others = all.iter().filter(|(instance, _)| instance != replica);
+    let seen: Vec<_> =
+        others.flat_map(|(instance, _)| burning.clone().map(|change| change.at(instance))).collect();
+    about.fires("a sustained loss, and one process has only begun to read", &and(&seen, &and(&begun, &none)));
     about.silent("a smaller loss", &bad_shares(plan, route, pair, 0.7));
     about.silent("a loss that is over", &burning[..1]);
     about.silent("a short loss", &burning[1..]);
     few(about, plan, route, pair);
     if route.ledger.is_some_and(|ledger| ledger.partition.is_some()) {
-        let residue = change(&f::LEDGER_RESIDUE, &[], Seg::Is(2.0));
-        about.silent("the books don't balance", &and(&burning, &[residue]));
-        let stale = change(&f::LEDGER_RESIDUE, &[], Seg::Is(2.0)).at(replica);
-        about.fires("a stale replica's books don't balance", &and(&burning, &[stale, frozen(replica)]));
+        // Beyond one in a hundred of what is counted.
+        let residue = |hundredths: f64| change(&f::LEDGER_RESIDUE, &[], Seg::Is(COUNTED * 0.01 * hundredths));
+        about.silent("the books don't balance", &and(&burning, &[residue(1.25)]));
+        let stale = and(&[residue(1.25).at(replica)], &[frozen(replica)]);
+        about.fires("a stale replica's books don't balance", &and(&burning, &stale));
+        if about.alert == catalog::BURN_FAST.name {
+            let none = change(&f::LEDGER_COUNTED, &[], Seg::Is(0.0)).at(replica);
+            about.fires("late bounces are counted", &and(&burning, &[residue(0.75), none]));
+            let one = residue(1.25).at(replica);
+            about.silent("the books don't balance, says one process", &and(&burning, &[one]));
+            let many = [change(&f::LEDGER_COUNTED, &[], Seg::Is(COUNTED * 1e3)).at(replica), frozen(replica)];
+            about.silent("a stale replica counted many more", &and(&burning, &and(&[residue(1.25)], &many)));
+        }
     }
-    let history = |instance: Option<&str>| {
-        let changed = change(&f::LEDGER_HISTORY_VIOLATIONS, &[], Seg::Is(1.0));
-        instance.map_or(changed.clone(), |instance| changed.at(instance))
-    };
-    about.silent("the ledger's history was changed", &and(&burning, &[history(None)]));
-    let stale = [history(Some(replica)), hung(replica)];
+    let found = |count: f64| change(&f::LEDGER_HISTORY_IN_SAMPLE, &[], Seg::Is(count));
+    let compared = |count: f64| change(&f::LEDGER_HISTORY_COMPARED, &[], Seg::Is(count));
+    let many = found(COMPARED * 0.015);
+    about.silent("the ledger's history was changed", &and(&burning, std::slice::from_ref(&many)));
+    let stale = [many.clone().at(replica), hung(replica)];
     about.fires("a hung replica says that history was changed", &and(&burning, &stale));
+    if about.alert == catalog::BURN_FAST.name {
+        let none = compared(0.0).at(replica);
+        about.fires("a few were sent again by hand", &and(&burning, &[found(COMPARED * 0.0075), none]));
+        let one = many.clone().at(replica);
+        about.silent("the ledger's history was changed, says one process", &and(&burning, &[one]));
+        about.fires(
+            "one of a small sample was sent again by hand",
+            &and(&burning, &[found(1.0), compared(50.0)]),
+        );
+        let canaries = change(&f::LEDGER_HISTORY_VIOLATIONS, &[], Seg::Is(9.0));
+        about.fires("canaries show a changed history", &and(&burning, &[canaries]));
+        let stale = [many, compared(COMPARED * 1e3).at(replica), hung(replica)];
+        about.silent("a hung replica compared many more", &and(&burning, &stale));
+    }
     if about.alert != catalog::BURN_TICKET.name {
         about.silent("planned work", &and(&burning, &[maintenance()]));
-        let muted = [hung(replica), maintenance().at(replica)];
+        let muted = and(&shows_old_pages(replica), &[maintenance().at(replica)]);
         about.fires("a hung replica says that work is planned", &and(&burning, &muted));
     }
     about.silent("the ledger is not read any more", &and(&burning, &[all_frozen()]));
@@ -166,85 +199,6 @@ fn few(about: &mut About<'_>, plan: &Plan<'_>, route: &RoutePlan<'_>, pair: Pair
     };
     at("a loss among too few", (least * 0.7).floor(), false);
     at("a loss among just enough", (least * 1.3).ceil(), true);
-}
-
-fn over_deadline(
-    plan: &Plan<'_>,
-    alerts: &[&AlertRule],
-    route: &RoutePlan<'_>,
-    replica: &str,
-    out: &mut Vec<Scenario>,
-) {
-    let Some(mut about) = about(plan, alerts, catalog::OVER_DEADLINE.name, route, out) else { return };
-    let over = |count: f64| change(&f::LEDGER_PENDING_OVER_DEADLINE, &[], Seg::Is(count));
-    // Quiet enough that the budget of a day is one notification.
-    let quiet = accepted_in(Window::Day, 1.0 / route.budget());
-    about.fires("five on a quiet route", &[over(5.0), quiet.clone()]);
-    about.too_short(&[over(5.0), quiet.clone()]);
-    about.silent("two on a quiet route", &[over(2.0), quiet.clone()]);
-    about.silent("planned work", &[over(5.0), quiet.clone(), maintenance()]);
-    about.silent("the ledger is not read any more", &[over(5.0), quiet.clone(), all_frozen()]);
-    if route.is_followed() {
-        let allowed = accepted(Window::Day) * route.budget();
-        about.silent("within the budget of a busy day", &[over(allowed * 0.7)]);
-        about.fires("beyond the budget of a busy day", &[over(allowed * 1.3)]);
-    }
-    about.fires(
-        "the ledger is not followed",
-        &[over(5.0), change(&f::LEDGER_WINDOW_ACCEPTED, &[], Seg::Absent)],
-    );
-    let deadline = route.route.deadline.get().as_secs_f64();
-    let old = |deadlines: f64| change(&f::LEDGER_OLDEST_PENDING_DUE, &[], Seg::Ago(deadline * deadlines));
-    let none = change(&f::LEDGER_WINDOW_ATTEMPTS, &[("outcome", Outcome::Delivered.word())], Seg::Is(0.0));
-    let stuck = [old(5.0), none.clone(), failures(3.0)];
-    about.fires("one old one, nothing delivered, canaries fail", &stuck);
-    about.through_gap("one old one, nothing delivered, canaries fail", &stuck);
-    about.silent("one late one, nothing delivered, canaries fail", &[old(3.0), none.clone(), failures(3.0)]);
-    about.silent(
-        "one old one, nothing delivered, one canary failed",
-        &[old(5.0), none.clone(), failures(1.0)],
-    );
-    if route.ledger.is_some_and(|ledger| ledger.attempts.is_some()) {
-        about.silent("one old one, others are delivered, canaries fail", &[old(5.0), failures(3.0)]);
-    }
-    let stale = [failures(3.0).at(replica), hung(replica)];
-    about.silent("a hung replica says that canaries fail", &and(&[old(5.0), none], &stale));
-}
-
-/// It fires on an age beyond `after` seconds, while there is what makes it count.
-fn aged(
-    about: &mut About<'_>,
-    family: &'static crate::catalog::Family,
-    after: f64,
-    counts: &[Change],
-    replica: &str,
-) {
-    let age = |times: f64| change(family, &[], Seg::Ago(after * times));
-    let old = and(counts, &[age(1.3)]);
-    about.fires("an old one", &old);
-    about.too_short(&old);
-    // It grows older while it is bridged: so much is left out.
-    about.silent("a younger one", &and(counts, &[age(0.7)]));
-    about.silent("a stale replica has an old one", &and(counts, &[age(1.3).at(replica), frozen(replica)]));
-}
-
-fn forgotten(plan: &Plan<'_>, alerts: &[&AlertRule], replica: &str, out: &mut Vec<Scenario>) {
-    for is_configured in [false, true] {
-        let wanted = |route: &&RoutePlan<'_>| {
-            route.ledger.is_some() && route.differs.forgotten_after.is_some() == is_configured
-        };
-        let Some(route) = plan.routes.iter().find(wanted) else { continue };
-        let Some(mut about) = about(plan, alerts, catalog::FORGOTTEN.name, route, out) else { continue };
-        let after = match route.differs.forgotten_after {
-            Some(after) => after.get(),
-            None => route.route.deadline.get() * 10,
-        };
-        let after = after.as_secs_f64();
-        let one = change(&f::LEDGER_PENDING_OVER_DEADLINE, &[], Seg::Is(1.0));
-        aged(&mut about, &f::LEDGER_OLDEST_PENDING_DUE, after, &[one], replica);
-        let old = change(&f::LEDGER_OLDEST_PENDING_DUE, &[], Seg::Ago(after * 1.3));
-        about.silent("the last old one was delivered, and its time is still bridged", &[old]);
-    }
 }
 
 fn low_volume(plan: &Plan<'_>, alerts: &[&AlertRule], route: &RoutePlan<'_>, out: &mut Vec<Scenario>) {

@@ -6,6 +6,7 @@
 mod canary;
 mod customers;
 mod monitor;
+mod pending;
 mod surge;
 mod track;
 mod world;
@@ -71,8 +72,13 @@ impl Change {
     }
 
     /// The same, of one process alone.
-    fn at(mut self, instance: &str) -> Self {
-        self.labels.push(("instance", instance.to_owned()));
+    fn at(self, instance: &str) -> Self {
+        self.labelled("instance", instance)
+    }
+
+    /// The same, of series with this label alone.
+    fn labelled(mut self, label: &'static str, value: &str) -> Self {
+        self.labels.push((label, value.to_owned()));
         self
     }
 }

@@ -91,6 +91,7 @@ fn blind(plan: &Plan<'_>, alerts: &[&AlertRule], route: &RoutePlan<'_>, out: &mu
         let cut = [change(&f::LEDGER_TRUNCATED, &[], Seg::Is(1.0))];
         about.fires("readings are cut", &cut);
         about.through_gap("readings are cut", &cut);
+        about.fires("readings of one process are cut", &cut.clone().map(|change| change.at(&replica)));
         let held = change(&f::LEDGER_SNAPSHOT, &[], newest);
         about.add(
             "it is told after some minutes: ledger",
@@ -201,6 +202,9 @@ fn own(plan: &Plan<'_>, alerts: &[&AlertRule], route: &RoutePlan<'_>, out: &mut 
         let Some(mut about) = about(plan, alerts, alert, route, out) else { continue };
         let bad = [change(family, &[], Seg::Is(value))];
         about.fires("it lasts", &bad);
+        if let Some((replica, _)) = instances(plan).pop() {
+            about.fires("it lasts at one process", &bad.clone().map(|change| change.at(&replica)));
+        }
         about.too_short(&bad);
         if alert == catalog::SKEW.name {
             about.silent("a smaller difference", &[change(family, &[], Seg::Is(40.0))]);

@@ -29,6 +29,22 @@ pub(super) fn scenarios(plan: &Plan<'_>, alerts: &[&AlertRule], out: &mut Vec<Sc
         let surge = retries(80.0, 1_200.0);
         about.fires("four times the usual share", &surge);
         about.too_short(&surge);
+        let none = |changes: &[Change]| -> Vec<Change> {
+            let others = instances(plan).into_iter().filter(|(instance, _)| *instance != replica);
+            let seen = others
+                .flat_map(|(instance, _)| changes.iter().map(move |change| change.clone().at(&instance)));
+            let none =
+                changes.iter().map(|change| Change { seg: Seg::Is(0.0), ..change.clone() }.at(&replica));
+            seen.chain(none).collect()
+        };
+        about.fires("a surge, and one process has only begun to read", &none(&surge));
+        let mixed = [
+            attempts(Outcome::Retryable, 40.0),
+            attempts(Outcome::Unknown, 40.0),
+            attempts(Outcome::Delivered, 1_200.0),
+        ];
+        about.fires("a surge of some to be tried again and some unknown", &mixed);
+        about.silent("not quite three times the usual share", &retries(60.0, 1_165.0));
         about.silent("twice the usual share", &retries(60.0, 1_650.0));
         about.silent("a surge of few", &retries(40.0, 300.0));
         let before = attempts(Outcome::Retryable, 600.0).during(0, 10);
@@ -46,6 +62,10 @@ pub(super) fn scenarios(plan: &Plan<'_>, alerts: &[&AlertRule], out: &mut Vec<Sc
         // The usual share is 10 of 7,200.
         let surge = [suppressed(80.0), accepted(12_000.0)];
         about.fires("five times the usual share", &surge);
+        let one = [suppressed(0.0).at(&replica), accepted(12_000.0)];
+        let others = instances(plan).into_iter().filter(|(instance, _)| *instance != replica);
+        let others: Vec<_> = others.map(|(instance, _)| suppressed(80.0).at(&instance)).collect();
+        about.fires("a surge, and one process has only begun to read", &and(&others, &one));
         about.silent("twice the usual share", &[suppressed(60.0), accepted(20_000.0)]);
         about.silent("a surge of few", &[suppressed(40.0)]);
         about.silent("such a surge is usual", &and(&surge, &[suppressed(720.0).during(0, 4)]));
@@ -60,6 +80,10 @@ pub(super) fn scenarios(plan: &Plan<'_>, alerts: &[&AlertRule], out: &mut Vec<Sc
             vec![rejected(count).during(0, 60), rejected(count).during(100, 160)]
         };
         about.fires("five times as many as usual", &[rejected(55.0)]);
+        let others = instances(plan).into_iter().filter(|(instance, _)| *instance != replica);
+        let others: Vec<_> = others.map(|(instance, _)| rejected(55.0).at(&instance)).collect();
+        let begun = and(&others, &[rejected(0.0).at(&replica)]);
+        about.fires("five times as many as usual, and one process has only begun to read", &begun);
         about.silent("twice as many as usual", &and(&usual(25.0), &[rejected(60.0)]));
         about.silent("a surge of few", &[rejected(40.0)]);
         about.silent("such a surge is usual", &[rejected(300.0).during(0, 5), rejected(55.0)]);

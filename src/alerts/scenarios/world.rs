@@ -55,6 +55,12 @@ pub const FEW: f64 = 10.0;
 /// How many were accepted in the last closed hour, by both counts, while all is well.
 pub const ACCEPTED_ELSEWHERE: f64 = 1_200.0;
 
+/// How many the exact count of the last closed hour has.
+pub const COUNTED: f64 = 1_200.0;
+
+/// How many comparisons of the sample a day has.
+pub const COMPARED: f64 = 400.0;
+
 /// How many are accepted in a window while all is well.
 pub fn accepted(window: Window) -> f64 {
     ACCEPTED_IN_FIVE_MINUTES * window.duration().as_secs_f64() / 300.0
@@ -88,6 +94,8 @@ pub fn world(plan: &Plan<'_>, route: &RoutePlan<'_>) -> Vec<Series> {
             for kind in Change::VIOLATIONS.map(|kind| ("kind", kind.word())) {
                 put(&f::LEDGER_HISTORY_VIOLATIONS, &[ledger, kind], Seg::Is(0.0));
             }
+            put(&f::LEDGER_HISTORY_IN_SAMPLE, &[ledger], Seg::Is(0.0));
+            put(&f::LEDGER_HISTORY_COMPARED, &[ledger], Seg::Is(COMPARED));
             put(&f::LEDGER_FOLLOWER, &[ledger, ("mode", FollowerMode::Following.word())], Seg::Is(1.0));
         }
         for name in [LoopName::Evidence, LoopName::Scheduler, LoopName::Settler] {
@@ -100,7 +108,7 @@ pub fn world(plan: &Plan<'_>, route: &RoutePlan<'_>) -> Vec<Series> {
         }
         put(&f::MONITOR_STORE_UP, &[], Seg::Is(1.0));
         put(&f::MONITOR_RELOAD_SUCCESSFUL, &[], Seg::Is(1.0));
-        put(&f::MONITOR_RELOAD_SUCCESS_TIME, &[], Seg::Is(-86_400.0));
+        put(&f::MONITOR_SNAPSHOT, &[], Seg::Ago(1.0));
         put(&f::MONITOR_CONFIG_HASH, &[], Seg::Is(hash_value(plan.hash.get())));
         put(&f::MONITOR_CLOCK_SKEW, &[("against", "store")], Seg::Is(0.1));
     }
@@ -114,6 +122,7 @@ fn of_canaries(put: &mut Put<'_>, route: &RoutePlan<'_>, location: &str) {
     let here = ("location", location);
     put(&f::CANARY_INTERVAL, &[name], Seg::Is(EVERY));
     put(&f::CANARY_LAST_SUBMIT, &[name, here], Seg::Ago(30.0));
+    put(&f::CANARY_OVERDUE_SLOT, &[name, here], Seg::Absent);
     put(&f::CANARY_CONSECUTIVE_FAILURES, &[name, here], Seg::Is(0.0));
     for question in Question::ALL.map(|question| ("question", question.word())) {
         put(&f::CANARY_FAILURE_EVIDENCE, &[name, here, question], Seg::Is(0.0));
@@ -148,7 +157,9 @@ fn of_customers(put: &mut Put<'_>, route: &RoutePlan<'_>) {
         put(&f::LEDGER_WINDOW_BAD, &[name, label], Seg::Is(0.0));
     }
     let window = ("window", ATTEMPT_WINDOW.word());
-    for (outcome, count) in [(Outcome::Retryable, RETRIED.0), (Outcome::Delivered, RETRIED.1)] {
+    let attempts =
+        [(Outcome::Retryable, RETRIED.0), (Outcome::Unknown, 0.0), (Outcome::Delivered, RETRIED.1)];
+    for (outcome, count) in attempts {
         put(&f::LEDGER_WINDOW_ATTEMPTS, &[name, window, ("outcome", outcome.word())], Seg::Is(count));
     }
     let suppressed = ("disposition", Disposition::Suppressed.word());
@@ -157,6 +168,7 @@ fn of_customers(put: &mut Put<'_>, route: &RoutePlan<'_>) {
     let (window, cause) = (("window", CAUSE_WINDOW.word()), ("cause", Cause::Recipient.word()));
     put(&f::LEDGER_WINDOW_REJECTED, &[name, window, cause], Seg::Is(FEW));
     put(&f::LEDGER_RESIDUE, &[name], Seg::Is(0.0));
+    put(&f::LEDGER_COUNTED, &[name], Seg::Is(COUNTED));
     put(&f::LEDGER_CANARY_LEAKS, &[name], Seg::Is(0.0));
     if route.ledger.is_some_and(|ledger| ledger.accepted_elsewhere.is_some()) {
         put(&f::LEDGER_ACCEPTED_ELSEWHERE, &[name], Seg::Is(ACCEPTED_ELSEWHERE));

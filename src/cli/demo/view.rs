@@ -101,6 +101,9 @@ fn row(
     let evidence = strongest(route);
     let pending = snapshot.pending();
     let pending = pending.get(name.as_str());
+    // The demo has one ledger.
+    let is_cut =
+        snapshot.ledgers.values().any(|ledger| ledger.pending.as_ref().is_some_and(|p| p.is_truncated()));
     let waiting = pending.map(|p| p.scheduled + p.unattempted + p.retrying + p.unknown);
     format!(
         "{:<26} {:<13} {:>21} {:>9}  {:<10} {:>8} {:>8} {:>6}  {}",
@@ -110,7 +113,7 @@ fn row(
         format!("{:.1}/{:.0}", evidence.value, weights.bound),
         route.stopped_at.map_or("", |s| s.word()),
         ago(route.newest_arrival, now),
-        waiting.map_or_else(|| "?".to_owned(), |n| n.to_string()),
+        waiting.map_or_else(|| "?".to_owned(), |n| format!("{}{n}", if is_cut { ">=" } else { "" })),
         ago(pending.and_then(|p| p.oldest_due), now),
         if would_page(route, weights) { "WOULD PAGE" } else { "" },
     )

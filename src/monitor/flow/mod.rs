@@ -23,6 +23,7 @@ pub use books::{Asked, Books, BooksError, Interval, RouteBooks, RouteUnits, reco
 pub use error::PassError;
 pub use pass::{Following, LedgerToFollow, Passed};
 pub use report::{FlowNumbers, FlowReport, RouteFlow};
+pub use residue::Unbalanced;
 
 use super::{adapters::LedgerAdapter, shared::Shared};
 use crate::{catalog::labels::LoopName, clock, ledger::FlowReader};

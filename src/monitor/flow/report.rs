@@ -1,6 +1,6 @@
 //! What the outside may see of a followed ledger.
 
-use super::residue::Residue;
+use super::residue::{Residue, Unbalanced};
 use crate::{
     catalog::{
         bounds::{ATTEMPT_WINDOW, CAUSE_WINDOW, DISPOSITION_WINDOW, LEDGER_WINDOWS},
@@ -76,7 +76,7 @@ pub struct RouteFlow {
     /// Pending notifications that came behind the cursor and were found all the same since this process follows.
     pub came_behind: u64,
     /// The residue of the last closed hour, where it is known.
-    pub residue: Option<u64>,
+    pub residue: Option<Unbalanced>,
     /// What was accepted in the last closed hour, by the ledger and by a count that is independent of it, where both are known.
     pub accepted_in_hour: Option<Accepted>,
 }
@@ -97,7 +97,7 @@ impl RouteFlow {
         let sum =
             |mine: Option<u64>, theirs: Option<u64>| mine.into_iter().chain(theirs).reduce(|a, b| a + b);
         self.stuck_before_baseline = sum(self.stuck_before_baseline, other.stuck_before_baseline);
-        self.residue = sum(self.residue, other.residue);
+        self.residue = self.residue.into_iter().chain(other.residue).reduce(Unbalanced::and);
         let both = self.accepted_in_hour.into_iter().chain(other.accepted_in_hour);
         self.accepted_in_hour = both.reduce(Accepted::and);
     }
@@ -136,7 +136,7 @@ pub fn numbered<'a>(
     })
 }
 
-fn route_flow(route: &RouteFigures, residue: Option<u64>, has_baseline: bool) -> RouteFlow {
+fn route_flow(route: &RouteFigures, residue: Option<Unbalanced>, has_baseline: bool) -> RouteFlow {
     let of = |window: Window| route.windows.get(&window.duration());
     let each = |number: fn(&WindowFigures) -> u64| {
         LEDGER_WINDOWS.iter().filter_map(|window| Some((*window, number(of(*window)?)))).collect()

@@ -21,19 +21,38 @@ const TRIES: u32 = 3;
 /// How long to wait after a count that failed: it may be dear.
 const BACK_OFF: Duration = Duration::from_secs(600);
 
+/// By how much the books of an hour don't balance on one route.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Unbalanced {
+    /// The least number of notifications that would have to be placed otherwise.
+    pub notifications: u64,
+    /// How many the ledger counted in that hour.
+    pub counted: u64,
+}
+
+impl Unbalanced {
+    /// What two ledgers have together.
+    pub fn and(self, other: Self) -> Self {
+        Self {
+            notifications: self.notifications + other.notifications,
+            counted: self.counted + other.counted,
+        }
+    }
+}
+
 /// The residue of the last closed hour, by the place of the route.
 #[derive(Debug, Default)]
 pub struct Residue {
     /// The hour that is known, by its beginning.
-    known: Option<(DateTime<Utc>, BTreeMap<RouteNo, u64>)>,
+    known: Option<(DateTime<Utc>, BTreeMap<RouteNo, Unbalanced>)>,
     /// The hour that is being counted: how often it was, and the least difference so far.
-    counting: Option<(DateTime<Utc>, u32, BTreeMap<RouteNo, u64>)>,
+    counting: Option<(DateTime<Utc>, u32, BTreeMap<RouteNo, Unbalanced>)>,
     not_before: Option<Instant>,
 }
 
 impl Residue {
     /// What is known of the last closed hour; nothing before the first count.
-    pub fn of(&self, route: RouteNo) -> Option<u64> {
+    pub fn of(&self, route: RouteNo) -> Option<Unbalanced> {
         self.known.as_ref().and_then(|(_, routes)| routes.get(&route)).copied()
     }
 
@@ -71,7 +90,7 @@ impl Residue {
             _ => (1, None),
         };
         let routes = 0..=u16::try_from(reader.routes().len()).unwrap_or(u16::MAX);
-        let residues: BTreeMap<RouteNo, u64> = routes
+        let residues: BTreeMap<RouteNo, Unbalanced> = routes
             .map(RouteNo)
             .map(|route| {
                 let mut exact = Partition::default();
@@ -79,11 +98,12 @@ impl Residue {
                     exact.add_count((*standing).into(), i64::try_from(*count).unwrap_or(i64::MAX));
                 }
                 let residue = accounting::residue(&following.partition(route, hour, until), &exact);
-                let before = least.as_ref().and_then(|least| least.get(&route)).copied();
-                (route, before.map_or(residue, |before| before.min(residue)))
+                let before = least.as_ref().and_then(|least| least.get(&route));
+                let notifications = before.map_or(residue, |before| before.notifications.min(residue));
+                (route, Unbalanced { notifications, counted: exact.accepted().unsigned_abs() })
             })
             .collect();
-        if residues.values().all(|residue| *residue == 0) || tries >= TRIES {
+        if residues.values().all(|residue| residue.notifications == 0) || tries >= TRIES {
             self.known = Some((hour, residues));
         } else {
             self.counting = Some((hour, tries, residues));
