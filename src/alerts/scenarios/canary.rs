@@ -251,8 +251,9 @@ fn pauses(plan: &Plan<'_>, about: &mut About<'_>) {
     let gone = |from, until| does(Seg::Absent, from, until);
     // Of the last process, and of each of the others.
     let of = |one: &[Change], rest: &[Change]| -> Vec<Change> {
-        let rest =
-            others.iter().flat_map(|(instance, _)| rest.iter().map(move |change| change.clone().at(instance)));
+        let rest = others
+            .iter()
+            .flat_map(|(instance, _)| rest.iter().map(move |change| change.clone().at(instance)));
         one.iter().map(|change| change.clone().at(&last.0)).chain(rest).collect()
     };
     let fires = || vec![(3, vec![]), (62, fired.clone()), (70, vec![])];
