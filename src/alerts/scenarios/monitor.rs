@@ -174,6 +174,13 @@ fn blind(plan: &Plan<'_>, alerts: &[&AlertRule], route: &RoutePlan<'_>, out: &mu
     let unsaid = since(Verdict::Undetermined, after + 20.0);
     about.fires("nobody can say what became of canaries", std::slice::from_ref(&unsaid));
     about.silent("canaries say nothing, but not for long", &[since(Verdict::Undetermined, after - 20.0)]);
+    if let (Some((one, _)), Some((another, _))) = (all.first(), all.last()) {
+        let later = since(Verdict::Undetermined, 10.0).at(another);
+        about.silent(
+            "by one process of a location they said something since",
+            &[unsaid.clone().at(one), later],
+        );
+    }
     about.silent("policy keeps canaries back", &[since(Verdict::Suppressed, after + 600.0)]);
     // What is gone is bridged for five minutes.
     let checks = (bad..bad + 14).map(|step| (step, Vec::new())).collect();
