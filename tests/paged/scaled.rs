@@ -29,7 +29,9 @@ const SECONDS: [&str; 8] = [
 ];
 
 /// Numbers of rules that are counts, shares or multiples.
-const COUNTS: [&str; 22] = [
+const COUNTS: [&str; 24] = [
+    "intervals in which no canary said anything",
+    "deadlines that have passed",
     "loops that must run",
     "evidence",
     "halves",

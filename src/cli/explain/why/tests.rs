@@ -245,7 +245,8 @@ fn each_verdict_says_what_is_known_and_stops_nothing_that_arrived() {
             "it was accepted, and nothing arrived for as long as it was followed; whether it is lost or still on its way is not \
              known: we could not read the ledger freshly enough; something came with its token, from a sender that did not prove itself",
             seen(vec![accepted(), Event::ArrivalRefused { at: at(5), reason: ArrivalRefusal::Unproven }]),
-            late,
+            // A ledger that says nothing is asked an hour longer.
+            late + 3_600,
         ),
     ];
     let mut verdicts = BTreeSet::new();
