@@ -175,15 +175,20 @@ async fn a_clock_that_is_set_while_it_runs_changes_no_verdict() {
 
 /// One number that a statement answers, of the monitor's SQLite store.
 async fn number(world: &World, statement: &str) -> i64 {
+    try_number(world, statement).await.unwrap_or_else(|error| panic!("{statement}: {error}"))
+}
+
+/// The same; an error where the store, or what is asked for, isn't there yet.
+async fn try_number(world: &World, statement: &str) -> Result<i64, sqlx::Error> {
     let address = format!("sqlite:{}", world.folder.path().join("monitor.db").display());
-    let mut connection = sqlx::AnyConnection::connect(&address).await.expect("the store is there");
-    let row = sqlx::query(sqlx::AssertSqlSafe(statement.to_owned())).fetch_one(&mut connection).await;
-    row.unwrap_or_else(|error| panic!("{statement}: {error}")).get(0)
+    let mut connection = sqlx::AnyConnection::connect(&address).await?;
+    let row = sqlx::query(sqlx::AssertSqlSafe(statement.to_owned())).fetch_one(&mut connection).await?;
+    row.try_get(0)
 }
 
 async fn until_number(world: &World, place: &Place, what: &str, statement: &str) {
     for _ in 0..600 {
-        if number(world, statement).await > 0 {
+        if try_number(world, statement).await.is_ok_and(|number| number > 0) {
             return;
         }
         tokio::time::sleep(Duration::from_millis(100)).await;

@@ -110,7 +110,7 @@ fn trial_16_no_zone_files_are_needed() {
     }
     let empty = tempfile::tempdir().expect("an empty folder");
     let outcome = std::process::Command::new(std::env::current_exe().expect("this test"))
-        .args(["--exact", "trial_16_no_zone_files_are_needed"])
+        .args(["--exact", "schedule::trial_16_no_zone_files_are_needed"])
         .env_clear()
         .env(INSIDE, "1")
         .env("TZDIR", empty.path())

@@ -134,6 +134,13 @@ async fn canaries_of_a_route_that_a_reload_removed_end_in_a_line_too() {
     each_has_one_line(&place, &all);
 }
 
+/// A ledger without its query for the pending.
+fn without_pending(ledger: &str) -> String {
+    let (begin, end) =
+        (ledger.find("    pending:\n").expect("a query"), ledger.find("    statuses:").expect("statuses"));
+    format!("{}{}", &ledger[..begin], &ledger[end..])
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn canaries_of_a_route_that_moved_to_another_ledger_are_looked_for_where_they_are() {
     let shape = Shape { deadline: "15s", settle: "5s", ..Shape::default() };
@@ -152,6 +159,9 @@ async fn canaries_of_a_route_that_moved_to_another_ledger_are_looked_for_where_t
     let moved = text[begin..end]
         .replacen("  attempts:", "  moved:", 1)
         .replace(ours.to_str().unwrap(), other.to_str().unwrap());
+    // Only canaries are looked up: whose customers are where is not asked here.
+    let (moved, text) = (without_pending(&moved), without_pending(&text));
+    let end = text.find("routes:\n  - ").expect("routes");
     let both = format!("{}{moved}{}", &text[..end], &text[end..]);
     fs::write(&place.config, &both).unwrap();
     let monitor = serve(&place);
@@ -196,6 +206,8 @@ async fn a_ledger_that_is_silent_for_longer_than_the_budget_holds_up_nobody_else
          columns: {{ notification_id: id, idempotency_key: key, status: status }}\n    statuses: {{ sent: delivered }}\n"
     );
     let text = fs::read_to_string(&place.config).unwrap();
+    // Its notifications are in one ledger alone.
+    let text = text.replace("silent: webhook/silent, ", "");
     let at = text.find("routes:\n  - ").expect("routes");
     let with =
         format!("{silent}{}", text[at..].replacen("    ledger: attempts\n", "    ledger: silent\n", 1));
