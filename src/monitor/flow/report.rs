@@ -94,9 +94,8 @@ impl RouteFlow {
         add(&mut self.attempts, &other.attempts);
         self.leaks += other.leaks;
         self.came_behind += other.came_behind;
-        let sum =
-            |mine: Option<u64>, theirs: Option<u64>| mine.into_iter().chain(theirs).reduce(|a, b| a + b);
-        self.stuck_before_baseline = sum(self.stuck_before_baseline, other.stuck_before_baseline);
+        let stuck = self.stuck_before_baseline.into_iter().chain(other.stuck_before_baseline);
+        self.stuck_before_baseline = stuck.reduce(|a, b| a + b);
         self.residue = self.residue.into_iter().chain(other.residue).reduce(Unbalanced::and);
         let both = self.accepted_in_hour.into_iter().chain(other.accepted_in_hour);
         self.accepted_in_hour = both.reduce(Accepted::and);

@@ -7,11 +7,14 @@ use crate::config::{
 };
 use std::collections::BTreeMap;
 
+/// From the service's words to routes.
+type Routes = BTreeMap<String, String>;
+
 /// The maps of a ledger from the service's words to routes, each with where it stands.
-fn maps<'a>(ledger: &'a Ledger, at: &At) -> Vec<(&'a BTreeMap<String, String>, At)> {
+fn maps<'a>(ledger: &'a Ledger, at: &At) -> Vec<(&'a Routes, At)> {
     let elsewhere = ledger.accepted_elsewhere.as_ref();
     let in_ledger = elsewhere.and_then(|elsewhere| elsewhere.in_ledger.as_ref());
-    let each: [(Option<&BTreeMap<String, String>>, &[&str]); 5] = [
+    let each: [(Option<&Routes>, &[&str]); 5] = [
         (ledger.pending.as_ref().map(|query| &query.routes), &["pending"]),
         (ledger.notifications.as_ref().map(|query| &query.routes), &["notifications"]),
         (ledger.partition.as_ref().map(|query| &query.routes), &["partition"]),
