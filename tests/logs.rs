@@ -213,8 +213,9 @@ fn other_crates_show_nothing_below_a_warning() {
     assert_eq!((&line["event"], &line["message"]), (&"broken".into(), &"an error".into()));
 }
 
-/// The lines that a route's evidence makes while its canaries come to this, one a minute: `x` failed, `.` arrived.
-fn turns(canaries: &str) -> Vec<Value> {
+/// The lines that a route's evidence makes while its canaries come to this, one a minute: `x` failed, `.` arrived. So many of them settled before
+/// the process began.
+fn turns(before: usize, canaries: &str) -> Vec<Value> {
     let (route, location) = (RouteName::new(Channel::Webhook, "receipts"), Location::from_text("zurich"));
     let weights = Weights::new(0.005, 0.3, 5.0, TimeDelta::minutes(5));
     let (mut book, mut turns) = (Book::default(), Turns::default());
@@ -237,6 +238,9 @@ fn turns(canaries: &str) -> Vec<Value> {
                 stopped: failed.then_some(Stopped::Provider),
             };
             assert_eq!(book.take(&settled), None);
+            if minute < before as i64 {
+                continue;
+            }
             turns.look(&route, &location, &book.get(&route), &weights);
             turns.look(&route, &location, &book.get(&route), &weights);
         }
@@ -246,7 +250,7 @@ fn turns(canaries: &str) -> Vec<Value> {
 
 #[test]
 fn an_outage_is_told_at_its_turns_and_not_at_each_canary() {
-    let lines = turns(&format!("..{}{}", "x".repeat(90), ".".repeat(60)));
+    let lines = turns(0, &format!("..{}{}", "x".repeat(90), ".".repeat(60)));
     let said: Vec<_> =
         lines.iter().map(|line| (line["level"].as_str().unwrap(), line["event"].as_str().unwrap())).collect();
     let expected = [
@@ -272,10 +276,20 @@ fn an_outage_is_told_at_its_turns_and_not_at_each_canary() {
 
 #[test]
 fn one_failure_is_told_once_and_so_is_its_end() {
-    let lines = turns(&format!(".x{}", ".".repeat(40)));
+    let lines = turns(0, &format!(".x{}", ".".repeat(40)));
     let said: Vec<_> = lines.iter().map(|line| line["event"].as_str().unwrap()).collect();
     assert_eq!(said, ["delivery_in_question", "delivery_recovered"]);
-    assert_eq!(turns("....."), Vec::<Value>::new());
+    assert_eq!(turns(0, "....."), Vec::<Value>::new());
+}
+
+#[test]
+fn a_process_that_begins_while_the_evidence_comes_down_calls_nothing_failed() {
+    let outage = format!("..{}{}", "x".repeat(90), ".".repeat(60));
+    let events = |before: usize| -> Vec<Value> {
+        turns(before, &outage).into_iter().map(|line| line["event"].clone()).collect()
+    };
+    assert_eq!(events(110), ["delivery_recovering", "delivery_recovered"]);
+    assert_eq!(events(50), ["delivery_failing", "delivery_recovering", "delivery_recovered"]);
 }
 
 /// Every `event = "..."` of the sources below this folder.

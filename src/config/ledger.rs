@@ -76,7 +76,8 @@ pub struct Ledger {
     /// How old a reading may be before the ledger counts as unobserved. It covers replica lag and late commits.
     #[serde(default = "one_minute")]
     pub freshness: Span,
-    /// How long after an attempt's start its row may become visible: at least the service's longest request timeout.
+    /// How long after an attempt's start its row may become visible: at least the service's longest request timeout. For so long after acceptance a row
+    /// that is not there says nothing: a canary whose verdict is due before then is not known to be missing in the ledger.
     #[serde(default = "one_minute")]
     pub overlap: Span,
     /// How often the pending query runs.

@@ -308,11 +308,16 @@ impl Canary {
         self.deadline() + self.plan.settle
     }
 
+    /// From when on a reading of the ledger without a row of it proves that there is none.
+    pub fn has_row_by(&self) -> DateTime<Utc> {
+        self.due_from() + self.plan.ledger_overlap
+    }
+
     /// The state of the ledger for a judgement at `now`: that a row is absent is proven only by a reading that
     /// is not older than acceptance plus the time that a row may take to become visible, nor, once following is over,
     /// than its end.
     pub fn ledger_state(&self, now: DateTime<Utc>) -> LedgerState {
-        let visible = self.due_from() + self.plan.ledger_overlap;
+        let visible = self.has_row_by();
         let needed = if self.following_is_over(now) { visible.max(self.followed_until()) } else { visible };
         self.ledger.state(needed)
     }

@@ -85,7 +85,8 @@ impl Turns {
                     "nothing speaks against this route any more"
                 );
             }
-            (Level::Failing, Level::InQuestion) => tracing::info!(
+            // A process that begins while the evidence comes down has seen nothing fail.
+            (_, Level::InQuestion) if before == Level::Failing || failures == 0 => tracing::info!(
                 event = "delivery_recovering",
                 route,
                 location,

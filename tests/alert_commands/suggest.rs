@@ -429,10 +429,8 @@ async fn proposals_are_those_that_the_past_carries(place: &Place) {
     assert_eq!(route["incidents"].as_array().expect("a list").len(), 1, "{said:#}");
     assert_eq!(route["incidents"][0]["failing_seconds"], 29.0 * 60.0);
     let setting = |name: &str| {
-        let all = route["settings"].as_array().expect("a list").iter();
-        all.cloned()
-            .find(|setting| setting["setting"] == name)
-            .unwrap_or_else(|| panic!("{name} in {said:#}"))
+        let mut all = route["settings"].as_array().expect("a list").iter();
+        all.find(|setting| setting["setting"] == name).unwrap_or_else(|| panic!("{name} in {said:#}"))
     };
     assert_eq!(
         (&setting("deadline")["proposed"], &setting("p0")["proposed"]),

@@ -93,7 +93,7 @@ async fn a_lookup_that_can_not_read_its_rows_is_down_until_it_is_mended_and_name
     let overdue = shown(&place, "overdue");
     assert!(overdue.len() >= 10, "{overdue:#?}");
     for text in &overdue {
-        assert!(text.contains("the ledger could not be read, so it is not known whether"), "{text}");
+        assert!(text.contains("the ledger was not read late enough, so it is not known whether"), "{text}");
         assert!(!text.contains("it stands at: "), "{text}");
     }
     fs::write(&place.config, mended).expect("it can be written");

@@ -199,7 +199,7 @@ async fn a_released_canary_is_not_taken_over_but_due(place: &mut Place) {
         let due = store.due(&here(), at(120), 10, but).await.expect("reads");
         due.into_iter().map(|stored| stored.canary.plan).collect::<Vec<_>>()
     };
-    assert_eq!(due(&[]).await, [held.clone()]);
+    assert_eq!(due(&[]).await, std::slice::from_ref(&held));
     assert_eq!(due(&[route("b"), route("c")]).await, [held]);
     assert_eq!(due(&[route("b"), route("a")]).await, []);
 }

@@ -93,7 +93,7 @@ fn details(plan: &RoutePlan<'_>, question: Question) -> String {
     format!(
         "{{{{ with printf \"group by (stage) ({stopped}{{route='%s'}})\" $labels.route | query }}}}\
          The newest failure stopped at:{{{{ range . }}}} {{{{ if eq .Labels.stage \"{unseen}\" }}}}a stage that is not known, since the ledger \
-         could not be read{{{{ else }}}}{{{{ .Labels.stage }}}}{{{{ end }}}}{{{{ end }}}}.\
+         was not read late enough{{{{ else }}}}{{{{ .Labels.stage }}}}{{{{ end }}}}{{{{ end }}}}.\
          {{{{ else }}}}Where the newest failure stopped is not known.{{{{ end }}}}\n\
          Provider: {provider}. {arms}\n\
          {{{{ with printf \"min by (route) ({since}{{route='%s', question='{word}'}})\" $labels.route | query }}}}\

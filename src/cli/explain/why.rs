@@ -104,7 +104,7 @@ fn addition(canary: &Canary, standing: &Judgement, now: DateTime<Utc>) -> String
             ", as the route expects".to_owned()
         }
         (Verdict::Late, Some(stage), _) if stage == Stopped::Monitor.word() => {
-            "; nothing of it is missing; the ledger could not be read, so it is not known where the time went"
+            "; nothing of it is missing; the ledger was not read late enough, so it is not known where the time went"
                 .to_owned()
         }
         (Verdict::Late, ..) => {
@@ -115,8 +115,13 @@ fn addition(canary: &Canary, standing: &Judgement, now: DateTime<Utc>) -> String
         }
         // Not being able to look is no place in the service.
         (Verdict::Overdue, Some(stage), _) if stage == Stopped::Monitor.word() => {
-            "; the ledger could not be read, so it is not known whether it stands at the provider or before"
-                .to_owned()
+            let row = canary.has_row_by();
+            let why = if now < row {
+                format!("a row of it may come into the ledger until {} (`overlap`)", stamp(row))
+            } else {
+                "the ledger was not read late enough".to_owned()
+            };
+            format!("; {why}, so it is not known whether it stands at the provider or before")
         }
         (Verdict::Overdue, Some(stage), _) => format!("; as far as can be seen it stands at: {stage}"),
         _ => String::new(),
@@ -157,7 +162,11 @@ fn unknown(canary: &Canary, judged_at: DateTime<Utc>) -> String {
         (LedgerState::Unobserved, _) if !canary.plan.is_in_ledger() => {
             "the route has no ledger that could say more".to_owned()
         }
-        (LedgerState::Unobserved, _) => "we could not read the ledger freshly enough".to_owned(),
+        (LedgerState::Unobserved, _) if judged_at < canary.has_row_by() => format!(
+            "it was too early to say that the ledger has no row of it, since one may come until {} (`overlap`)",
+            stamp(canary.has_row_by())
+        ),
+        (LedgerState::Unobserved, _) => "the ledger was not read late enough".to_owned(),
         (state, _) => format!("the ledger has it {}", ledger_word(state)),
     };
     let unproven = if canary.sink.was_refused(ArrivalRefusal::Unproven) {

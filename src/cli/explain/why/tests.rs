@@ -139,7 +139,7 @@ fn each_verdict_says_what_is_known_and_stops_nothing_that_arrived() {
         ),
         (
             Verdict::Late,
-            "it arrived whole, 12s after its deadline of 60s; nothing of it is missing; the ledger could not be read, so it is not known \
+            "it arrived whole, 12s after its deadline of 60s; nothing of it is missing; the ledger was not read late enough, so it is not known \
              where the time went",
             seen(vec![accepted(), arrived(72, Content::Intact)]),
             early,
@@ -187,8 +187,8 @@ fn each_verdict_says_what_is_known_and_stops_nothing_that_arrived() {
         ),
         (
             Verdict::Overdue,
-            "accepted, and not arrived within 60s; it may still come, and is followed until 2026-09-21T14:23:20.000Z; the ledger could \
-             not be read, so it is not known whether it stands at the provider or before",
+            "accepted, and not arrived within 60s; it may still come, and is followed until 2026-09-21T14:23:20.000Z; the ledger was \
+             not read late enough, so it is not known whether it stands at the provider or before",
             seen(vec![accepted()]),
             early,
         ),
@@ -206,7 +206,7 @@ fn each_verdict_says_what_is_known_and_stops_nothing_that_arrived() {
         ),
         (
             Verdict::Unknown,
-            "whether the service accepted it is not known (no answer came in time), and nothing arrived: we could not read the ledger freshly enough",
+            "whether the service accepted it is not known (no answer came in time), and nothing arrived: the ledger was not read late enough",
             seen(vec![timed_out()]),
             early,
         ),
@@ -219,7 +219,7 @@ fn each_verdict_says_what_is_known_and_stops_nothing_that_arrived() {
         (
             Verdict::Unknown,
             "it was accepted, and nothing arrived for as long as it was followed; whether it is lost or still on its way is not \
-             known: we could not read the ledger freshly enough",
+             known: the ledger was not read late enough",
             seen(vec![accepted()]),
             // A ledger that says nothing is asked an hour longer.
             late + 3_600,
@@ -244,7 +244,7 @@ fn each_verdict_says_what_is_known_and_stops_nothing_that_arrived() {
         (
             Verdict::Unknown,
             "it was accepted, and nothing arrived for as long as it was followed; whether it is lost or still on its way is not \
-             known: we could not read the ledger freshly enough; something came with its token, from a sender that did not prove itself",
+             known: the ledger was not read late enough; something came with its token, from a sender that did not prove itself",
             seen(vec![accepted(), Event::ArrivalRefused { at: at(5), reason: ArrivalRefusal::Unproven }]),
             // A ledger that says nothing is asked an hour longer.
             late + 3_600,
@@ -265,6 +265,33 @@ fn without_a_ledger_that_is_what_could_not_be_seen() {
     let (verdict, text) = said(plan(ExpectedEnd::Delivered, false), events, 100);
     assert_eq!(verdict, Verdict::Unknown);
     assert!(text.ends_with("and nothing arrived: the route has no ledger that could say more"), "{text}");
+}
+
+#[test]
+fn a_ledger_is_not_blamed_before_its_row_had_to_be_there() {
+    let plan = || Plan { ledger_overlap: TimeDelta::seconds(300), ..plan(ExpectedEnd::Delivered, true) };
+    let empty = || Event::LedgerRead { as_of: at(95), row: None };
+    let with = |first: Event| [first, empty()].into_iter().chain(sighted()).collect::<Vec<_>>();
+    let (verdict, text) = said(plan(), with(accepted()), 100);
+    assert_eq!(verdict, Verdict::Overdue);
+    let until = at(300).to_rfc3339_opts(chrono::SecondsFormat::Millis, true);
+    assert!(
+        text.ends_with(&format!(
+            "; a row of it may come into the ledger until {until} (`overlap`), so it is not known whether it stands at the \
+             provider or before"
+        )),
+        "{text}"
+    );
+    let (verdict, text) = said(plan(), with(answered_500(0)), 100);
+    assert_eq!(verdict, Verdict::Unknown);
+    assert!(
+        text.ends_with(&format!(
+            "it was too early to say that the ledger has no row of it, since one may come until {until} (`overlap`)"
+        )),
+        "{text}"
+    );
+    let (_, text) = said(plan(), with(accepted()), 301);
+    assert!(text.contains("the ledger was not read late enough"), "{text}");
 }
 
 #[test]
