@@ -3,6 +3,7 @@
 mod beyond;
 mod dated_back;
 mod page;
+mod uncounted;
 
 use crate::{
     books::service,
@@ -236,6 +237,8 @@ async fn what_can_not_be_counted_elsewhere_is_absent_and_said() {
         if service.place.log().contains("accepted_not_counted") { Ok(()) } else { Err(service.place.log()) }
     });
     assert_eq!(seen(&service, FULL), (None, None), "absent, and no zero");
+    uncounted::until_up(&service.place, 0.0);
+    assert_eq!(uncounted::told(&service.place, "observer_down"), ["accepted_elsewhere"]);
     monitor.kill();
     let [hour, _] = hours();
     let open = reconcile(&service, hour, &["--json"]);

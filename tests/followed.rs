@@ -1,7 +1,9 @@
 //! A ledger that is followed, end to end: a service with customers, and monitors whose figures must be those of plain SQL.
 
-use crate::common::{postgres, world};
-use delivery_canary::simulator::{Channel, Fault, SimulatorOptions, TrafficOptions, TrafficRoute};
+use crate::common::{postgres, switch::Switch, world};
+use delivery_canary::simulator::{
+    Channel, Fault, ReaderAddress, SimulatorOptions, TrafficOptions, TrafficRoute,
+};
 use postgres::Postgres;
 use sqlx::{AnyConnection, Connection, Row};
 use std::{collections::BTreeMap, fs};
@@ -175,6 +177,49 @@ async fn one_replica_follows_and_another_takes_over() {
     sleep_until_accepted(&world, 120).await;
     until_settled(&world).await;
     until_balanced(&world, &second).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn who_can_not_reach_the_ledger_any_more_leaves_it_to_another_and_has_it_again_when_it_can() {
+    let server = Postgres::start();
+    let ledger_url = Some(server.fresh_database().await);
+    let store_url = Some(server.fresh_database().await);
+    let world = World::with(Shape { ledger_url, store_url, ..shape() }, with_customers).await;
+    let (first, second) = (world.configure("first"), world.configure("second"));
+    let direct = match world.simulator.ledger_reader() {
+        ReaderAddress::Postgres(url) => url,
+        ReaderAddress::Sqlite(path) => panic!("{} is not on PostgreSQL", path.display()),
+    };
+    let host =
+        direct.rsplit_once('@').map_or("", |(_, rest)| rest).split('/').next().expect("a host").to_owned();
+    let way = Switch::to(&host).await;
+    let text = fs::read_to_string(&first.config).expect("it was written");
+    assert!(text.contains(&direct), "{direct} in {text}");
+    fs::write(&first.config, text.replace(&direct, &direct.replace(&host, &way.address)))
+        .expect("it can be written");
+    let _leader = first.serve();
+    until_mode(&first, "following");
+    let mut other = second.serve();
+    until_mode(&second, "standby");
+    sleep_until_accepted(&world, 60).await;
+    // The ledger is well, and its way to the one that follows is not.
+    way.lead_to(None);
+    until("the other to follow", 90, || {
+        if mode(&second, "following") { Ok(()) } else { Err(format!("{}\n{}", first.log(), second.log())) }
+    });
+    until_mode(&first, "unable");
+    assert!(first.log().contains("ledger_given_up"), "{}", first.log());
+    let up = |place: &Place| place.value("delivery_monitor_observer_up", &[("observer", "ledger/attempts")]);
+    assert_eq!((up(&first), up(&second)), (Some(0.0), Some(1.0)));
+    sleep_until_accepted(&world, 120).await;
+    // Alone, it has it again as soon as it can read it, and nothing is lost or counted twice.
+    other.kill();
+    way.lead_to(Some(&host));
+    until_mode(&first, "following");
+    assert!(first.log().contains("ledger_readable_again"), "{}", first.log());
+    sleep_until_accepted(&world, 160).await;
+    until_settled(&world).await;
+    until_balanced(&world, &first).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

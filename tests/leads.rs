@@ -1,6 +1,7 @@
 //! Who follows a ledger, and how long: readers that take their time, replicas on one store, a ledger that stands still beside one that doesn't.
 
 mod slow;
+mod unable;
 
 use crate::store::support::{Place, on_both};
 use delivery_canary::catalog::labels::FollowerMode;

@@ -100,7 +100,7 @@ families! {
     /// Attempts that started within the window, by outcome.
     LEDGER_WINDOW_ATTEMPTS = Gauge "delivery_ledger_window_attempts" [Route, AttemptWindow, Outcome] in Count absent "as for `delivery_ledger_window_accepted`";
     /// Notifications due in the last closed hour on whose place the follower and an exact count do not agree.
-    LEDGER_RESIDUE = Gauge "delivery_ledger_residue" [Route] in Count absent "no exact count is configured, or none was taken yet";
+    LEDGER_RESIDUE = Gauge "delivery_ledger_residue" [Route] in Count absent "no exact count is configured, none was taken yet, or the newest one failed";
     /// Notifications due in the last closed hour by the exact count that `delivery_ledger_residue` comes from.
     LEDGER_COUNTED = Gauge "delivery_ledger_counted" [Route] in Count absent "as for `delivery_ledger_residue`";
     /// Notifications that were accepted in the last closed hour by a count that is independent of the ledger: at least so many.

@@ -154,6 +154,8 @@ words!(
         Snapshot = "snapshot",
         /// Another replica follows.
         Standby = "standby",
+        /// This process can't read the ledger, and has left it to others.
+        Unable = "unable",
         /// Nothing is to be followed, or nothing could be read yet.
         #[default]
         Off = "off",

@@ -21,9 +21,19 @@ pub enum Reading {
     Follow,
     /// What the follower looks up again.
     Reread,
+    /// The exact count of the last closed hour.
+    Partition,
+    /// Who counts what is accepted independently of a ledger.
+    Elsewhere,
+    /// The ledger's own count of the same.
+    InLedger,
 }
 
 impl Reading {
+    /// Those that are made by whoever follows a ledger, and by nobody else.
+    pub const OF_THE_FOLLOWER: [Self; 5] =
+        [Self::Follow, Self::Reread, Self::Partition, Self::Elsewhere, Self::InLedger];
+
     /// The word for it in logs.
     pub const fn word(self) -> &'static str {
         match self {
@@ -32,6 +42,9 @@ impl Reading {
             Self::Pending => "pending",
             Self::Follow => "follow",
             Self::Reread => "reread",
+            Self::Partition => "partition",
+            Self::Elsewhere => "accepted_elsewhere",
+            Self::InLedger => "in_ledger",
         }
     }
 }

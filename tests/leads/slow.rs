@@ -25,7 +25,7 @@ use std::{
     path::Path,
     sync::{
         Arc,
-        atomic::{AtomicUsize, Ordering},
+        atomic::{AtomicBool, AtomicUsize, Ordering},
     },
     time::Duration,
 };
@@ -67,6 +67,7 @@ pub async fn execute(place: &Place, sql: &str) {
 pub struct Slow {
     takes: Duration,
     gate: Arc<RwLock<()>>,
+    is_broken: AtomicBool,
     begun: AtomicUsize,
     ended: AtomicUsize,
 }
@@ -74,7 +75,13 @@ pub struct Slow {
 impl Slow {
     /// Each page of it takes this long.
     pub fn of(takes: Duration) -> Self {
-        Self { takes, gate: Arc::default(), begun: AtomicUsize::new(0), ended: AtomicUsize::new(0) }
+        let (begun, ended) = (AtomicUsize::new(0), AtomicUsize::new(0));
+        Self { takes, gate: Arc::default(), is_broken: AtomicBool::new(false), begun, ended }
+    }
+
+    /// From now on it can't be read, or it can.
+    pub fn breaks(&self, is_broken: bool) {
+        self.is_broken.store(is_broken, Ordering::SeqCst);
     }
 
     /// Answers nothing as long as this is held.
@@ -116,6 +123,9 @@ impl FlowReader for Slow {
         self.begun.fetch_add(1, Ordering::SeqCst);
         tokio::time::sleep(self.takes).await;
         drop(self.gate.read().await);
+        if self.is_broken.load(Ordering::SeqCst) {
+            return Err(LedgerError::Unreachable("it is broken".to_owned()));
+        }
         self.ended.fetch_add(1, Ordering::SeqCst);
         Ok(Page {
             rows: vec![],

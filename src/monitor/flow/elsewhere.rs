@@ -72,7 +72,13 @@ impl HeldAgainst {
         }
     }
 
-    /// Counts the last closed hour, where it is not known yet. The follower has just made a pass that read to the end.
+    /// What came of the newest look at a text page, or why it failed; nothing before the first one, and where there is no page.
+    pub fn newest_look(&self) -> Option<Result<(), String>> {
+        self.watcher.as_ref().and_then(Watcher::newest_look)
+    }
+
+    /// Counts the last closed hour, where it is not known yet: `true` where it was counted now. The follower has just made a pass that read to the
+    /// end.
     ///
     /// # Errors
     /// When it can't be counted on one side; it is tried again later.
@@ -82,17 +88,17 @@ impl HeldAgainst {
         reader: &dyn FlowReader,
         following: &Following,
         as_of: DateTime<Utc>,
-    ) -> Result<(), AcceptedError> {
-        let Some(elsewhere) = reader.elsewhere() else { return Ok(()) };
+    ) -> Result<bool, AcceptedError> {
+        let Some(elsewhere) = reader.elsewhere() else { return Ok(false) };
         let closed = as_of - following.overlap();
-        let Some(hour) = last_closed_hour(closed - MARGIN) else { return Ok(()) };
+        let Some(hour) = last_closed_hour(closed - MARGIN) else { return Ok(false) };
         if self.known.as_ref().is_some_and(|(known, _)| *known == hour) {
-            return Ok(());
+            return Ok(false);
         }
         // What is known of another hour is no longer that of the last one.
         self.known = None;
         if self.not_before.is_some_and(|at| Instant::now() < at) || hour < following.horizon() {
-            return Ok(());
+            return Ok(false);
         }
         self.not_before = Some(Instant::now() + BACK_OFF);
         let until = hour + TimeDelta::hours(1);
@@ -105,7 +111,7 @@ impl HeldAgainst {
                     Err(reason) => {
                         tracing::info!(event = "accepted_not_known", ledger, hour = %hour.to_rfc3339(), %reason);
                         self.known = Some((hour, ByRoute::new()));
-                        return Ok(());
+                        return Ok(false);
                     }
                 },
             },
@@ -117,7 +123,7 @@ impl HeldAgainst {
         } else {
             self.counting = Some((hour, bounds, tries + 1));
         }
-        Ok(())
+        Ok(true)
     }
 }
 
@@ -146,14 +152,21 @@ pub(super) async fn hold(
 /// Looks at a text page, for as long as it lives.
 struct Watcher {
     samples: Arc<Mutex<Samples<RouteNo>>>,
+    newest: Arc<Mutex<Option<Result<(), String>>>>,
     _looking: AbortOnDropHandle<()>,
 }
 
 impl Watcher {
     fn start(ledger: String, elsewhere: Arc<Elsewhere>) -> Self {
         let samples = Arc::new(Mutex::new(Samples::new(KEEP)));
-        let looking = tokio::spawn(keep_looking(ledger, elsewhere, Arc::clone(&samples)));
-        Self { samples, _looking: AbortOnDropHandle::new(looking) }
+        let newest = Arc::default();
+        let looking =
+            tokio::spawn(keep_looking(ledger, elsewhere, Arc::clone(&samples), Arc::clone(&newest)));
+        Self { samples, newest, _looking: AbortOnDropHandle::new(looking) }
+    }
+
+    fn newest_look(&self) -> Option<Result<(), String>> {
+        self.newest.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     fn increase(
@@ -166,7 +179,13 @@ impl Watcher {
     }
 }
 
-async fn keep_looking(ledger: String, elsewhere: Arc<Elsewhere>, samples: Arc<Mutex<Samples<RouteNo>>>) {
+async fn keep_looking(
+    ledger: String,
+    elsewhere: Arc<Elsewhere>,
+    samples: Arc<Mutex<Samples<RouteNo>>>,
+    newest: Arc<Mutex<Option<Result<(), String>>>>,
+) {
+    let note = |look| *newest.lock().unwrap_or_else(PoisonError::into_inner) = Some(look);
     let Some(page) = elsewhere.page() else { return };
     let mut is_seen = true;
     loop {
@@ -176,11 +195,13 @@ async fn keep_looking(ledger: String, elsewhere: Arc<Elsewhere>, samples: Arc<Mu
         match page.sample().await {
             Ok(sample) => {
                 samples.lock().unwrap_or_else(PoisonError::into_inner).push(sample);
+                note(Ok(()));
                 if !std::mem::replace(&mut is_seen, true) {
                     tracing::info!(event = "accepted_seen_again", ledger);
                 }
             }
             Err(error) => {
+                note(Err(error.to_string()));
                 if std::mem::replace(&mut is_seen, false) {
                     tracing::warn!(event = "accepted_not_seen", ledger, reason = %error);
                 }

@@ -35,3 +35,10 @@ pub enum PassError {
     #[error("it did not come to its end within {0:?}")]
     TooLong(Duration),
 }
+
+impl PassError {
+    /// Whether the ledger could not be read to the end of a pass: another process may be able to.
+    pub const fn is_of_reading(&self) -> bool {
+        matches!(self, Self::Ledger(_) | Self::Reread(_) | Self::TooLong(_))
+    }
+}

@@ -1,8 +1,13 @@
-//! The follower of one ledger: it asks for the lead, makes passes while it has it, and stands by while another process does.
+//! The follower of one ledger: it asks for the lead, makes passes while it has it, and stands by while another process does. A ledger that it
+//! can't read it leaves to others.
+
+mod counts;
+mod patience;
+mod unable;
 
 use super::{
     audit::{Audit, Audited, Recent},
-    behind::{Behind, Looked},
+    behind::Behind,
     beyond::Beyond,
     elsewhere::HeldAgainst,
     error::PassError,
@@ -24,6 +29,7 @@ use crate::{
     store::{Store, follower::Lead},
 };
 use chrono::{DateTime, TimeDelta, Utc};
+use patience::Patience;
 use std::{collections::BTreeSet, sync::Arc, time::Duration};
 use tokio::time::Instant;
 
@@ -55,6 +61,7 @@ pub(super) struct Follower {
     passing: Passing,
     /// Whether it was told that the clocks have jumped.
     has_jumped: bool,
+    patience: Patience,
     /// Between two passes.
     every: Duration,
     /// When the next one is due.
@@ -80,6 +87,7 @@ impl Follower {
             is_caught_up: false,
             passing: Passing::default(),
             has_jumped: false,
+            patience: Patience::new(now),
             every: ASK_EVERY,
             next: now,
             ask_at: now,
@@ -99,7 +107,13 @@ impl Follower {
     /// Makes a step, and takes note of what came of it: `true` where it went well.
     pub async fn step(&mut self, shared: &Shared) -> bool {
         let result = tokio::time::timeout(LIMIT, self.try_step(shared)).await;
-        self.ended(shared, result.unwrap_or(Err(PassError::TooLong(LIMIT))))
+        let result = result.unwrap_or(Err(PassError::TooLong(LIMIT)));
+        let unread = result.as_ref().err().filter(|error| error.is_of_reading()).map(ToString::to_string);
+        let is_good = self.ended(shared, result);
+        if let Some(reason) = unread {
+            self.reading_failed(shared, &reason).await;
+        }
+        is_good
     }
 
     /// Asks for the lead, and makes a pass where one is due.
@@ -118,6 +132,9 @@ impl Follower {
         if shared.flow(&self.name).figures.is_some_and(|numbers| is_old(&numbers)) {
             self.withdraw(shared);
         }
+        if self.patience.has_given_up() {
+            return self.try_reading(shared, config).await;
+        }
         match shared.store.lead(&self.name, &shared.owner, now, now + LEASE).await? {
             Lead::Theirs => {
                 self.next = self.ask_at;
@@ -126,6 +143,9 @@ impl Follower {
             }
             Lead::Ours { is_new, erased } => {
                 self.accepted.watch(&self.name, &*self.reader);
+                if is_new {
+                    self.patience.good(Instant::now());
+                }
                 if is_new || erased != self.erased {
                     self.following = None;
                     self.audit.reload();
@@ -155,6 +175,7 @@ impl Follower {
         if !shared.store.save_followed(&self.name, &shared.owner, clock::now(), &save).await? {
             return Err(PassError::Lost);
         }
+        self.patience.good(Instant::now());
         if let Some(counters) = shared.counters.ledger(&self.name) {
             counters.read_seconds.observe(started.elapsed());
         }
@@ -215,29 +236,9 @@ impl Follower {
         as_of: DateTime<Utc>,
         config: &Ledger,
     ) {
-        if let Err(error) = self.residue.look(&*self.reader, following, as_of).await {
-            tracing::warn!(event = "ledger_not_counted", ledger = self.name, reason = %error);
-        }
-        if let Err(error) = self.accepted.look(&self.name, &*self.reader, following, as_of).await {
-            tracing::warn!(event = "accepted_not_counted", ledger = self.name, reason = %error);
-        }
-        let every = config.dated_back.every();
-        let pending =
-            self.beyond.look(&*self.reader, following.horizon(), every).await.unwrap_or_else(|error| {
-                tracing::warn!(event = "ledger_beyond_not_counted", ledger = self.name, reason = %error);
-                None
-            });
-        let looked = Looked {
-            ledger: &self.name,
-            config,
-            reader: &*self.reader,
-            store: &*shared.store,
-            erased: &self.erased,
-            as_of,
-        };
-        if let Err(error) = self.behind.look(&looked, (&self.beyond, pending.as_deref()), following).await {
-            tracing::warn!(event = "ledger_dated_back_not_read", ledger = self.name, reason = %error);
-        }
+        self.count(shared, following, as_of).await;
+        self.hold(shared, following, as_of).await;
+        self.look_behind(shared, following, as_of, config).await;
         if !std::mem::replace(&mut self.is_caught_up, true) {
             tracing::info!(event = "ledger_followed", ledger = self.name);
             if let Some(reason) = config.finds_no_dated_back() {
@@ -301,8 +302,13 @@ impl Follower {
         shared.observed(&Observer::Ledger(self.name.clone()), reading, look, clock::now());
     }
 
+    fn forget(&self, shared: &Shared, reading: Reading) {
+        shared.forget(&Observer::Ledger(self.name.clone()), reading);
+    }
+
     /// Another process leads: what it finds is on its own page.
     fn stand_by(&mut self, shared: &Shared) {
+        self.patience.good(Instant::now());
         self.following = None;
         self.audit.reload();
         self.is_caught_up = false;
@@ -323,6 +329,7 @@ impl Follower {
         self.next = Instant::now() + self.every;
         match &error {
             PassError::TooMany(_) => {
+                self.patience.good(Instant::now());
                 self.next = Instant::now() + BACK_OFF;
                 self.is_caught_up = false;
                 self.withdraw(shared);
@@ -346,6 +353,9 @@ impl Follower {
             }
             _ => tracing::warn!(event = "ledger_not_followed", ledger = self.name, reason = %error),
         }
+        if self.patience.has_given_up() {
+            self.hold_back();
+        }
         if shared.flow(&self.name).mode == FollowerMode::Standby && !matches!(error, PassError::Lost) {
             // Whether another follows isn't known.
             self.publish(shared, FollowerMode::CatchingUp, None);
@@ -357,7 +367,7 @@ impl Follower {
 /// Whether it could be followed says nothing of a ledger that this process does not follow.
 pub(super) fn forget(shared: &Shared, ledger: &str) {
     let observer = Observer::Ledger(ledger.to_owned());
-    [Reading::Follow, Reading::Reread].into_iter().for_each(|reading| shared.forget(&observer, reading));
+    Reading::OF_THE_FOLLOWER.into_iter().for_each(|reading| shared.forget(&observer, reading));
 }
 
 /// Keeps the lead while a pass is made, however long that takes. Ends when somebody else has it.
