@@ -8,5 +8,6 @@ mod past;
 mod replay;
 mod run;
 mod suggest;
+mod suggest_stored;
 
 use crate::store::support;

@@ -8,4 +8,5 @@ mod domain;
 mod exposition;
 mod flow;
 mod logs;
+mod metrics_server;
 mod schedule;

@@ -3,6 +3,7 @@
 mod audit;
 mod blind;
 mod books;
+mod by_hand;
 mod clocks;
 mod commands;
 mod common;

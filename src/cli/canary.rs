@@ -1,8 +1,8 @@
 //! `canary list`, `show`, `send` and `erase`.
 
 use super::{
-    ConfigFile, Outcome, WrongUsage,
-    explain::{self, UnderWay},
+    ConfigFile, Outcome, WrongUsage, explain,
+    listing::{self, ListArgs},
     paused::Ending,
     send, wiring,
 };
@@ -10,16 +10,15 @@ use crate::cli::out::{say, tell};
 use crate::{
     clock,
     domain::{
-        disagreement::Disagreement,
         disclosure,
         flow::key::KeptUnder,
         route::{CanaryId, NotificationId},
-        verdict::{Class, Verdict},
+        verdict::Class,
     },
-    store::{ErasureTarget, Filter, Operation, Store, Stored, follower::FollowedErasure},
+    store::{ErasureTarget, Filter, Operation, Store, follower::FollowedErasure},
 };
 use anyhow::Result;
-use chrono::{DateTime, SecondsFormat, Utc};
+use chrono::{DateTime, Utc};
 use clap::{Args, Subcommand};
 use std::time::Duration;
 
@@ -43,33 +42,6 @@ enum What {
 }
 
 #[derive(Debug, Args)]
-struct ListArgs {
-    /// Only of this route, as channel/name
-    #[arg(long)]
-    route: Option<String>,
-    /// Only with this verdict
-    #[arg(long, value_parser = verdict)]
-    verdict: Option<Verdict>,
-    /// Only where views contradict each other: in this way, or without KIND in any. It can be given again
-    #[arg(long, value_name = "KIND", num_args = 0..=1, default_missing_value = ANY, value_parser = contradiction)]
-    contradiction: Vec<Contradiction>,
-    /// Only with a slot at or after this time (RFC 3339)
-    #[arg(long, value_parser = instant)]
-    from: Option<DateTime<Utc>>,
-    /// Only with a slot before this time (RFC 3339)
-    #[arg(long, value_parser = instant)]
-    until: Option<DateTime<Utc>>,
-    /// At most so many
-    #[arg(long, default_value_t = 20, value_parser = at_least_one, allow_negative_numbers = true)]
-    limit: u32,
-    /// Print JSON, an object a line
-    #[arg(long)]
-    json: bool,
-    #[command(flatten)]
-    config: ConfigFile,
-}
-
-#[derive(Debug, Args)]
 struct ShowArgs {
     /// The canary's id, or with --notification the id under which the service accepted it
     id: String,
@@ -88,8 +60,8 @@ struct SendArgs {
     /// The route, as channel/name
     route: String,
     /// Who sends it, for the record
-    #[arg(long, default_value = "operator")]
-    owner: String,
+    #[arg(long)]
+    owner: Option<String>,
     /// Do not wait for the verdict
     #[arg(long)]
     no_wait: bool,
@@ -117,68 +89,11 @@ struct EraseArgs {
 /// Runs the command.
 pub async fn run(command: CanaryCommand) -> Result<Outcome> {
     match command.what {
-        What::List(args) => list(args).await,
+        What::List(args) => listing::run(args).await,
         What::Show(args) => show(args).await,
         What::Send(args) => send_one(args).await,
         What::Erase(args) => erase(args).await,
     }
-}
-
-async fn list(args: ListArgs) -> Result<Outcome> {
-    if let (Some(from), Some(until)) = (args.from, args.until) {
-        in_order(from, until)?;
-    }
-    let opened = wiring::open_store(&args.config).await?;
-    let route = args.route.as_deref().map(|name| opened.route(name)).transpose()?;
-    let filter = Filter {
-        route,
-        notification: None,
-        verdict: args.verdict,
-        disagreements: args.contradiction.iter().flat_map(Contradiction::kinds).collect(),
-        from: args.from,
-        until: args.until,
-        limit: args.limit,
-    };
-    let (found, now) = (opened.store.list(&filter).await?, clock::now());
-    if args.json {
-        for stored in &found {
-            say!("{}", explain::summary(stored, now));
-        }
-        return Ok(Outcome::Done);
-    }
-    say!(
-        "{:<36}  {:<24}  {:<12}  {:<20}  {:<12}  contradictions",
-        "canary",
-        "route",
-        "kind",
-        "slot",
-        "verdict"
-    );
-    for stored in &found {
-        say!("{}", line(stored, now));
-    }
-    if found.is_empty() {
-        say!("none");
-    }
-    Ok(Outcome::Done)
-}
-
-fn line(stored: &Stored, now: DateTime<Utc>) -> String {
-    let plan = &stored.canary.plan;
-    let slot = plan.slot.format("%Y-%m-%d %H:%M:%SZ");
-    let verdict = match (stored.canary.standing(), UnderWay::of(&stored.canary, now)) {
-        (Some(standing), _) => standing.verdict.word().to_owned(),
-        (None, under_way) => under_way.unwrap_or(UnderWay::OnItsWay).told(&stored.canary, now),
-    };
-    let found: Vec<&str> = stored.canary.disagreements.iter().map(|kind| kind.word()).collect();
-    let found = if found.is_empty() { "-".to_owned() } else { found.join(", ") };
-    let erased = if stored.erased { "  (erased)" } else { "" };
-    format!(
-        "{}  {:<24}  {:<12}  {slot}  {verdict:<12}  {found}{erased}",
-        plan.canary_id,
-        plan.route,
-        plan.kind.word()
-    )
 }
 
 async fn show(args: ShowArgs) -> Result<Outcome> {
@@ -239,7 +154,7 @@ fn spellings(id: &str) -> impl Iterator<Item = String> + use<> {
 async fn send_one(args: SendArgs) -> Result<Outcome> {
     let monitor = wiring::hand(&args.config).await?;
     let route = monitor.route(&args.route)?;
-    let ending = Ending { owner: &args.owner, config: &args.config };
+    let ending = Ending { owner: args.owner.as_deref(), config: &args.config };
     let sent = send::manual(&monitor, &route, &ending).await?;
     eprintln!("sent canary {sent} on {route}");
     // It has been sent: that the store can't tell now must not look as if it hadn't.
@@ -340,59 +255,7 @@ fn parse_id(text: &str) -> Result<CanaryId, WrongUsage> {
     text.parse().map(CanaryId).map_err(wrong)
 }
 
-/// Refuses an interval that holds nothing: an empty list would look as if nothing had happened.
-fn in_order(from: DateTime<Utc>, until: DateTime<Utc>) -> Result<(), WrongUsage> {
-    if from < until {
-        return Ok(());
-    }
-    let stamp = |at: DateTime<Utc>| at.to_rfc3339_opts(SecondsFormat::AutoSi, true);
-    Err(WrongUsage(format!(
-        "--from {} is not before --until {}, so nothing lies between them; write the earlier time as --from",
-        stamp(from),
-        stamp(until)
-    )))
-}
-
-fn verdict(word: &str) -> Result<Verdict, String> {
-    let known = || format!("write one of {}", Verdict::ALL.map(Verdict::word).join(", "));
-    Verdict::from_word(word).ok_or_else(known)
-}
-
-/// What stands for every kind of contradiction.
-const ANY: &str = "any";
-
-/// The kinds of contradiction that are asked for.
-#[derive(Clone, Copy, Debug)]
-enum Contradiction {
-    Any,
-    Of(Disagreement),
-}
-
-impl Contradiction {
-    fn kinds(&self) -> Vec<Disagreement> {
-        match self {
-            Self::Any => Disagreement::ALL.into(),
-            Self::Of(kind) => vec![*kind],
-        }
-    }
-}
-
-fn contradiction(word: &str) -> Result<Contradiction, String> {
-    if word == ANY {
-        return Ok(Contradiction::Any);
-    }
-    let known = || format!("write {ANY}, or one of {}", Disagreement::ALL.map(Disagreement::word).join(", "));
-    Disagreement::from_word(word).map(Contradiction::Of).ok_or_else(known)
-}
-
 pub(super) fn instant(text: &str) -> Result<DateTime<Utc>, String> {
     let wrong = |_| "write a time with its offset, such as 2026-11-29T10:00:00Z or 2026-11-29T11:00:00+01:00";
     Ok(DateTime::parse_from_rfc3339(text.trim()).map_err(wrong)?.to_utc())
-}
-
-fn at_least_one(text: &str) -> Result<u32, String> {
-    match text.parse() {
-        Ok(0) | Err(_) => Err(format!("write a whole number from 1 to {}, such as 20", u32::MAX)),
-        Ok(limit) => Ok(limit),
-    }
 }

@@ -8,6 +8,7 @@ pub mod dashboards;
 pub mod demo;
 pub mod explain;
 pub mod ledger;
+pub mod listing;
 mod out;
 mod paste;
 pub mod pause;
@@ -20,6 +21,7 @@ pub mod send;
 pub mod serve;
 pub mod wiring;
 
+use crate::receipt::{rules::RulesError, webhook::ReceiverError};
 use anyhow::Result;
 use clap::{Args, Parser, Subcommand};
 use out::tell;
@@ -167,14 +169,20 @@ pub fn run(cli: Cli) -> ExitCode {
 fn code_of(error: &anyhow::Error) -> u8 {
     if error.is::<WrongUsage>() {
         exit::USAGE
-    } else if error.is::<wiring::ConfigurationAtFault>() {
+    } else if error.is::<wiring::ConfigurationAtFault>()
+        || matches!(error.downcast_ref(), Some(ReceiverError::Rules { .. }))
+        || error.is::<RulesError>()
+    {
         exit::CONFIGURATION
+    } else if error.is::<send::NobodyCanSay>() {
+        exit::UNDECIDED
     } else if error.is::<wiring::NoSuchRoute>() || error.is::<ledger::NoSuchLedger>() {
         exit::NOT_FOUND
     } else if error.is::<crate::store::StoreError>()
         || error.is::<send::NotNow>()
         || error.is::<crate::ledger::LedgerError>()
         || error.is::<crate::monitor::flow::BooksError>()
+        || matches!(error.downcast_ref(), Some(ReceiverError::Bind { .. }))
         || error.is::<std::io::Error>()
         || error.is::<reqwest::Error>()
     {

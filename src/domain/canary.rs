@@ -1,5 +1,6 @@
 //! A canary: its plan, its events, and the fold that makes its state of them.
 
+mod millis;
 mod sight;
 
 use super::{
@@ -384,21 +385,5 @@ impl Canary {
         let acceptance_done =
             self.acceptance.state() == AcceptanceState::Accepted || self.ledger.row.is_some();
         self.sink.intact_at().is_some() && ledger_done && acceptance_done
-    }
-}
-
-/// Durations in events are whole milliseconds.
-mod millis {
-    use chrono::TimeDelta;
-    use serde::{Deserialize, Deserializer, Serializer};
-
-    pub fn serialize<S: Serializer>(delta: &TimeDelta, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.serialize_i64(delta.num_milliseconds())
-    }
-
-    pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<TimeDelta, D::Error> {
-        let millis = i64::deserialize(deserializer)?;
-        TimeDelta::try_milliseconds(millis)
-            .ok_or_else(|| serde::de::Error::custom("a duration beyond all bounds"))
     }
 }

@@ -156,13 +156,15 @@ pub fn full(config: &Config) -> Snapshot {
     snapshot.configuration =
         Configuration { hash: u64::MAX, last_reload_successful: true, last_reload_success: Some(instant(0)) };
     let ledger = snapshot.ledgers.get_mut("main").unwrap();
-    ledger.pending = Some(reading(config, false));
+    let reading = reading(config, false);
+    (ledger.pending_read_at, ledger.pending) = (Some(reading.as_of), Some(reading));
     ledger.flow = flow(config);
     ledger.role_can_write = Some(false);
     ledger.lag = Some(Duration::from_millis(250));
     for route in snapshot.routes.values_mut() {
         let failing =
             Stream { value: 2.5, failing_since: Some(instant(-600)), consecutive: 3, ..Stream::default() };
+        route.is_folded = true;
         route.arrives = failing;
         route.in_time = failing;
         route.newest_submission = Some(instant(0));
@@ -171,7 +173,8 @@ pub fn full(config: &Config) -> Snapshot {
         route.oldest_in_flight = Some(instant(-30));
         route.in_flight = 2;
         route.stopped_at = Some(Stopped::Provider);
-        route.unmeasured = Some(Unmeasured { since: instant(-300), verdict: Verdict::Undetermined });
+        route.unmeasured =
+            Some(Unmeasured { since: instant(-300), verdict: Verdict::Undetermined, canaries: 3 });
         route.windows = CANARY_WINDOWS.iter().map(|w| (*w, Class::ALL.map(|c| (c, 7)).into())).collect();
         route.verdicts = Verdict::ALL.map(|v| (v, 3)).into();
         route.controls =

@@ -12,12 +12,12 @@ use delivery_canary::{
             compare::Change,
             sample::{Judged, READ_PER_PASS},
         },
-        flow::{key::KeptUnder, rows::LedgerId, time::Passing},
+        flow::{rows::LedgerId, time::Passing},
         route::RouteName,
     },
     ledger::{self, FlowReader},
     monitor::flow::{Audit, AuditError, Audited, Following, LedgerToFollow},
-    store::{self, AuditSums, Store, follower::FollowedErasure},
+    store::{self, AuditSums, Store},
 };
 use serde_json::{Value, json};
 use std::{
@@ -27,10 +27,10 @@ use std::{
 };
 use tempfile::TempDir;
 
-const HOUR: i64 = 3_600;
+pub const HOUR: i64 = 3_600;
 
 /// A second reading is made this long after the first, at the least: the default of `freshness`.
-const AGAIN: i64 = 61;
+pub const AGAIN: i64 = 61;
 
 /// Makes a test for each database of each of these.
 macro_rules! on_each {
@@ -59,32 +59,29 @@ macro_rules! on_each {
 on_each!(
     each_change_is_found_as_what_it_is,
     what_cannot_be_read_is_no_change,
-    what_moves_to_an_archive_has_not_vanished,
-    destinations_have_histories_of_their_own,
     a_status_that_is_changed_in_place_is_held_too,
-    what_is_erased_is_looked_at_no_more,
     one_pass_reads_a_bounded_number,
 );
 
 /// A ledger, its follower and its audit.
-struct Bench {
-    bed: Bed,
-    config: Ledger,
-    reader: Arc<dyn FlowReader>,
-    store: Arc<dyn Store>,
-    audit: Audit,
-    erased: BTreeSet<String>,
+pub struct Bench {
+    pub bed: Bed,
+    pub config: Ledger,
+    pub reader: Arc<dyn FlowReader>,
+    pub store: Arc<dyn Store>,
+    pub audit: Audit,
+    pub erased: BTreeSet<String>,
     /// When all notifications were accepted: long enough ago that their first reading is due.
-    base: DateTime<Utc>,
+    pub base: DateTime<Utc>,
     _folder: TempDir,
 }
 
-fn by_keys(bed: &Bed, column: &str) -> String {
+pub fn by_keys(bed: &Bed, column: &str) -> String {
     bed.any_of(column, "").replace(":ids", ":keys")
 }
 
 /// The queries over tables of notifications and attempts.
-fn queries(bed: &Bed) -> Value {
+pub fn queries(bed: &Bed) -> Value {
     let (ids, keys) = (bed.any_of("n.id", "::int[]"), by_keys(bed, "n.k"));
     let cursor = json!({ "at": "at", "id": "id" });
     json!({
@@ -107,7 +104,7 @@ fn queries(bed: &Bed) -> Value {
 }
 
 impl Bench {
-    async fn new(bed: Bed) -> Self {
+    pub async fn new(bed: Bed) -> Self {
         let (time, text) = (bed.time_type(), bed.text_type());
         bed.execute(&format!(
             "create table n (id integer, k {text}, at {time}); create table a (seq integer, id integer, status {text}, at {time})"
@@ -117,7 +114,7 @@ impl Bench {
         Self::with(bed, queries).await
     }
 
-    async fn with(bed: Bed, queries: Value) -> Self {
+    pub async fn with(bed: Bed, queries: Value) -> Self {
         let mut config = json!({
             "database": bed.database(),
             "statuses": { "delivered": "delivered", "failed": "retryable", "bounced": "rejected_recipient", "held": "suppressed" },
@@ -144,12 +141,12 @@ impl Bench {
         }
     }
 
-    fn time(&self, second: i64) -> String {
+    pub fn time(&self, second: i64) -> String {
         self.bed.time(self.base + TimeDelta::seconds(second))
     }
 
     /// A notification, and its attempts by id, status and second.
-    async fn insert(&self, id: i64, key: Option<&str>, attempts: &[(i64, &str, i64)]) {
+    pub async fn insert(&self, id: i64, key: Option<&str>, attempts: &[(i64, &str, i64)]) {
         let key = key.map_or("null".to_owned(), |key| format!("'{key}'"));
         let mut sql = format!("insert into n values ({id}, {key}, '{}')", self.time(0));
         for (seq, status, second) in attempts {
@@ -158,7 +155,7 @@ impl Bench {
         self.bed.execute(&sql).await;
     }
 
-    async fn pass(
+    pub async fn pass(
         &mut self,
         recent: &[(LedgerId, DateTime<Utc>)],
         is_end: bool,
@@ -171,7 +168,7 @@ impl Bench {
     }
 
     /// Follows to the end, and takes the sample.
-    async fn follow(&mut self) {
+    pub async fn follow(&mut self) {
         let deadlines = BTreeMap::from([(RouteName::from_text("email/receipts"), Duration::from_secs(60))]);
         let wanted = LedgerToFollow {
             ledger: "test",
@@ -193,7 +190,7 @@ impl Bench {
     }
 
     /// What is found when the audit looks so far ahead of now, by notification.
-    async fn look(&mut self, ahead: i64) -> BTreeMap<i64, Vec<(Change, u64)>> {
+    pub async fn look(&mut self, ahead: i64) -> BTreeMap<i64, Vec<(Change, u64)>> {
         let judged = self.pass(&[], true, ahead).await.unwrap();
         let mut found: BTreeMap<i64, Vec<(Change, u64)>> = BTreeMap::new();
         for (id, change, count) in judged.found {
@@ -203,17 +200,17 @@ impl Bench {
         found
     }
 
-    async fn sums(&self) -> AuditSums {
+    pub async fn sums(&self) -> AuditSums {
         let all = store_sums(&*self.store).await;
         all.get("test").cloned().unwrap_or_default()
     }
 
-    async fn sampled(&self) -> usize {
+    pub async fn sampled(&self) -> usize {
         self.store.audited("test").await.expect("the store answers").len()
     }
 }
 
-async fn store_sums(store: &dyn Store) -> BTreeMap<String, AuditSums> {
+pub async fn store_sums(store: &dyn Store) -> BTreeMap<String, AuditSums> {
     let window = Duration::from_secs(10 * 86_400);
     store.audits(window, Utc::now() + TimeDelta::days(5)).await.expect("the store answers")
 }
@@ -308,78 +305,6 @@ async fn what_cannot_be_read_is_no_change(bed: Bed) {
     assert_eq!((sums.found, sums.compared), (BTreeMap::new(), 12));
 }
 
-async fn what_moves_to_an_archive_has_not_vanished(bed: Bed) {
-    let (time, text) = (bed.time_type(), bed.text_type());
-    bed.execute(&format!(
-        "create table n (id integer, k {text}, at {time}); create table a (seq integer, id integer, status {text}, at {time});
-         create table archive (seq integer, id integer, status {text}, at {time})"
-    ))
-    .await;
-    let mut queries = queries(&bed);
-    let sql = queries["lookup"]["sql"].as_str().unwrap().to_owned();
-    let union = "left join (select * from a union all select * from archive) a on";
-    queries["lookup"]["sql"] = sql.replace("left join a on", union).into();
-    let mut bench = Bench::with(bed, queries).await;
-    for id in 1..=3 {
-        bench.insert(id, None, &[(10 * id, "delivered", 10)]).await;
-    }
-    bench.follow().await;
-    bench.look(0).await;
-    // In between it is in neither.
-    bench.bed.execute("create table between_both as select * from a; delete from a").await;
-    assert_eq!(bench.look(HOUR).await, BTreeMap::new());
-    bench.bed.execute("insert into archive select * from between_both").await;
-    for ahead in [HOUR + AGAIN, 6 * HOUR, 24 * HOUR, 24 * HOUR + AGAIN] {
-        assert_eq!(bench.look(ahead).await, BTreeMap::new());
-    }
-    assert_eq!(bench.sums().await.compared, 12);
-}
-
-async fn destinations_have_histories_of_their_own(bed: Bed) {
-    let (time, text) = (bed.time_type(), bed.text_type());
-    bed.execute(&format!(
-        "create table n (id integer, k {text}, dest {text}, row_id integer, at {time});
-         create table a (seq integer, id integer, dest {text}, status {text}, at {time})"
-    ))
-    .await;
-    let mut queries = queries(&bed);
-    for (query, from, to) in [
-        ("lookup", "n.at, a.seq", "n.at, n.dest, a.seq"),
-        ("lookup", "on a.id = n.id", "on a.id = n.id and a.dest = n.dest"),
-        ("notifications", "select id, at", "select id, dest, row_id, at"),
-        ("notifications", queries_cursor(&bed, "id").as_str(), queries_cursor(&bed, "row_id").as_str()),
-        ("notifications", "order by at, id", "order by at, row_id"),
-        ("attempts", "select seq, id", "select seq, id, dest"),
-    ] {
-        let sql = queries[query]["sql"].as_str().unwrap();
-        assert!(sql.contains(from), "{sql} has no {from}");
-        queries[query]["sql"] = sql.replace(from, to).into();
-        queries[query]["columns"]["destination"] = "dest".into();
-    }
-    queries["notifications"]["cursor"]["id"] = "row_id".into();
-    let mut bench = Bench::with(bed, queries).await;
-    let at = |second| bench.time(second);
-    bench
-        .bed
-        .execute(&format!(
-            "insert into n values (1, 'k', 'x', 1, '{}'), (1, 'k', 'y', 2, '{}');
-             insert into a values (1, 1, 'x', 'delivered', '{}'), (2, 1, 'y', 'failed', '{}'), (3, 1, 'y', 'delivered', '{}')",
-            at(0), at(0), at(10), at(20), at(30),
-        ))
-        .await;
-    bench.follow().await;
-    assert_eq!(bench.look(0).await, BTreeMap::new(), "one destination is not after the end of another");
-    bench.bed.execute(&format!("insert into a values (4, 1, 'x', 'failed', '{}')", bench.time(15))).await;
-    let found = BTreeMap::from([(1, vec![(Change::AttemptAfterTerminal, 1)])]);
-    assert_eq!(bench.look(HOUR).await, found);
-    assert_eq!(bench.sampled().await, 1);
-}
-
-/// The condition of a stream's cursor.
-fn queries_cursor(bed: &Bed, id: &str) -> String {
-    bed.behind("at", id)
-}
-
 async fn a_status_that_is_changed_in_place_is_held_too(bed: Bed) {
     let (time, text) = (bed.time_type(), bed.text_type());
     bed.execute(&format!("create table n (id integer, k {text}, status {text}, at {time})")).await;
@@ -416,27 +341,6 @@ async fn a_status_that_is_changed_in_place_is_held_too(bed: Bed) {
         (3, vec![(Change::AttemptVanished, 1)]),
     ]);
     assert_eq!(all, expected);
-}
-
-async fn what_is_erased_is_looked_at_no_more(bed: Bed) {
-    let mut bench = Bench::new(bed).await;
-    for id in 1..=2 {
-        bench.insert(id, None, &[(10 * id, "delivered", 10)]).await;
-    }
-    bench.follow().await;
-    bench.look(0).await;
-    let KeptUnder { keys, prefixes } = KeptUnder::of("1");
-    let which = FollowedErasure { notification_id: "1".into(), keys, prefixes };
-    assert_eq!(bench.store.erase_followed(&which, Utc::now()).await.expect("the store answers"), 1);
-    // The one that was in memory writes it once more before it takes note.
-    bench.bed.execute("delete from a; delete from n").await;
-    bench.look(HOUR).await;
-    assert_eq!(bench.sampled().await, 2);
-    bench.erased = bench.store.erased().await.expect("the store answers");
-    bench.audit.reload();
-    let found = BTreeMap::from([(2, vec![(Change::AttemptVanished, 1)])]);
-    assert_eq!(bench.look(HOUR + AGAIN).await, found);
-    assert_eq!(bench.sampled().await, 1);
 }
 
 async fn one_pass_reads_a_bounded_number(bed: Bed) {

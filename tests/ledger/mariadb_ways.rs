@@ -4,18 +4,14 @@ use super::{
     following::{all_notifications, follow, notifications},
     support::{Bed, ends, ids, open, simple_lookup, until},
 };
-use delivery_canary::ledger::{
-    LedgerAdapter, LedgerError, LedgerReader,
-    check::{Finding, Level},
-    flow::FlowReader,
-};
+use delivery_canary::ledger::{LedgerAdapter, LedgerError, LedgerReader, flow::FlowReader};
 use serde_json::{Value, json};
 use sqlx::{AssertSqlSafe, Connection, Executor, MySqlConnection};
 use std::sync::Arc;
 use tokio::{net::TcpListener, task::JoinSet};
 
 /// A server with a table of one delivered notification.
-async fn bed() -> Bed {
+pub async fn bed() -> Bed {
     let bed = Bed::mariadb().await;
     bed.execute(
         "create table n (id varchar(64) primary key, status text not null); insert into n values ('a', 'delivered')",
@@ -24,11 +20,11 @@ async fn bed() -> Bed {
     bed
 }
 
-fn by_id() -> Value {
+pub fn by_id() -> Value {
     json!({ "lookup": simple_lookup("id in (:ids)"), "statement_timeout": "20s" })
 }
 
-fn with_sql(sql: &str) -> Value {
+pub fn with_sql(sql: &str) -> Value {
     json!({
         "lookup": { "sql": sql, "columns": { "notification_id": "id", "status": "status" } },
         "statement_timeout": "20s",
@@ -41,7 +37,7 @@ fn impatient(mut fields: Value) -> Value {
     fields
 }
 
-async fn look(ledger: &LedgerAdapter) -> Result<usize, LedgerError> {
+pub async fn look(ledger: &LedgerAdapter) -> Result<usize, LedgerError> {
     ends("a lookup", ledger.lookup(&ids(&["a"]), &[])).await.map(|lookup| lookup.found.len())
 }
 
@@ -53,7 +49,7 @@ async fn until_found(ledger: &LedgerAdapter) {
 }
 
 /// The URL of a user that can log in and do nothing.
-async fn reader(bed: &Bed) -> String {
+pub async fn reader(bed: &Bed) -> String {
     let Bed::Mariadb { server, url } = bed else { unreachable!() };
     // A user that may not read the database may not log into it either.
     server.execute("mysql", "create database lobby").await;
@@ -254,44 +250,6 @@ async fn what_is_read_only_must_say_how_far_it_is_behind() {
     assert_eq!(look(&ledger).await.unwrap(), 1);
 }
 
-#[tokio::test]
-async fn a_result_that_does_not_fit_says_which_column() {
-    let bed = bed().await;
-    for (sql, expected) in [
-        (
-            "select id as identity, status from n where id in (:ids)",
-            "column `id`: the result has no such column; it has: identity, status",
-        ),
-        ("select id, id, status from n where id in (:ids)", "two columns of this name"),
-        ("select point(1, 1) as id, status from n where id in (:ids)", "cast it to text"),
-        ("select id, unhex('ff') as status from n where id in (:ids)", "can't be a status"),
-    ] {
-        let error = look(&open(bed.database(), with_sql(sql)).unwrap()).await.unwrap_err();
-        assert_eq!(error.word(), "shape", "{sql}: {error}");
-        assert!(error.to_string().contains(expected), "{sql}: {error}");
-    }
-    bed.execute("insert into n select concat('x', seq), 'delivered' from seq_1_to_50").await;
-    let mut fields = with_sql("select id, status from n where id in (:ids) or true limit :limit");
-    fields["max_rows"] = json!(10);
-    let error = look(&open(bed.database(), fields).unwrap()).await.unwrap_err();
-    assert!(error.to_string().contains("would look absent"), "{error}");
-}
-
-#[tokio::test]
-async fn an_error_holds_no_value_of_the_ledgers_and_no_password() {
-    let bed = bed().await;
-    bed.execute("update n set id = 'someone@customer.example'").await;
-    let sql = "select id, status from n where status in (:ids) or (select release_lock(1 / (id + (select 1 union select 2))))";
-    let error = look(&open(bed.database(), with_sql(sql)).unwrap()).await.unwrap_err();
-    assert!(!format!("{error} {error:?}").contains("customer"), "{error}");
-    let url = bed.url().replace("root@", "root:s3cr3t@");
-    let error = look(&open(json!({ "mysql": { "url": url } }), by_id()).unwrap()).await.unwrap_err();
-    assert_eq!(error.word(), "unreachable");
-    assert!(!format!("{error} {error:?}").contains("s3cr3t"), "{error}");
-    let error = open(json!({ "mysql": { "url": "mysql://a:s3cr3t@host:port/x" } }), by_id()).err().unwrap();
-    assert!(!format!("{error} {error:?}").contains("s3cr3t"), "{error}");
-}
-
 /// A stream that stops at its seventh row for as long as the table `nap` says.
 async fn dreamy(bed: &Bed) -> Value {
     bed.execute(
@@ -344,124 +302,4 @@ async fn a_page_that_takes_too_long_is_ended_and_the_next_one_works() {
         Err(error) => Err(error.to_string()),
     })
     .await;
-}
-
-fn told(findings: &[Finding], name: &str) -> Finding {
-    findings
-        .iter()
-        .find(|f| f.name == name)
-        .unwrap_or_else(|| panic!("no `{name}` among {findings:#?}"))
-        .clone()
-}
-
-#[tokio::test]
-async fn a_check_says_what_a_first_reading_would_stumble_over() {
-    let bed = bed().await;
-    let database = json!({ "mysql": { "url": reader(&bed).await } });
-    bed.execute(
-        "create table big (id bigint primary key, u binary(16) not null unique, status varchar(20), route varchar(20), extra geometry,
-                           naive datetime not null default utc_timestamp());
-         insert into big (id, u, status, route, naive)
-           select seq, unhex(md5(seq)), 'delivered', 'mail', utc_timestamp() - interval seq minute from seq_1_to_20000;
-         analyze table big; grant select on big to reader@'127.0.0.1'",
-    )
-    .await;
-    let by = |sql: &str, more: Value| {
-        let mut columns = json!({ "notification_id": "id", "status": "status" });
-        columns.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
-        open(database.clone(), json!({ "lookup": { "sql": sql, "columns": columns } })).unwrap()
-    };
-    let good = by(
-        "select id, status from big where id in (:ids) or u in (select u from big where 1 = 0) limit :limit # end",
-        json!({}),
-    );
-    let findings = good.check().await;
-    let names: Vec<&str> = findings.iter().map(|f| f.name.as_str()).collect();
-    assert_eq!(
-        names,
-        ["connection", "rights", "lookup query", "lookup columns", "lookup plan", "lookup rows", "clock"]
-    );
-    let good = by("select id, status from big where id in (:ids) limit :limit # end", json!({}));
-    let findings = good.check().await;
-    assert!(findings.iter().all(|f| f.level == Level::Ok && f.hint.is_none()), "{findings:#?}");
-    assert!(findings[0].detail.starts_with("MariaDB 1"), "{}", findings[0].detail);
-    assert_eq!(good.stats().figures().role_can_write, Some(false));
-    let bytes = by("select u as id, status from big where u in (:ids_as_bytes) limit :limit", json!({}));
-    assert_eq!(told(&bytes.check().await, "lookup plan").detail, "by indexes");
-    for (sql, columns, name, level, word) in [
-        (
-            "select id, state as status from big where id in (:ids)",
-            json!({}),
-            "lookup query",
-            Level::Failed,
-            "Unknown column",
-        ),
-        (
-            "select id as x, status from big where id in (:ids)",
-            json!({}),
-            "lookup columns",
-            Level::Failed,
-            "it has: x, status",
-        ),
-        (
-            "select id, status, naive from big where id in (:ids)",
-            json!({ "accepted_at": "naive" }),
-            "lookup columns",
-            Level::Failed,
-            "naive_utc",
-        ),
-        (
-            "select id, status, extra from big where id in (:ids)",
-            json!({ "idempotency_key": "extra" }),
-            "lookup columns",
-            Level::Failed,
-            "cast it to text",
-        ),
-        (
-            "select id, status from big where concat(id, '') in (:ids) limit :limit",
-            json!({}),
-            "lookup plan",
-            Level::Warn,
-            "it reads all of big (about",
-        ),
-        (
-            "select id, status from big where id in (:ids)",
-            json!({}),
-            "lookup limit",
-            Level::Warn,
-            "no `:limit`",
-        ),
-    ] {
-        let finding = told(&by(sql, columns).check().await, name);
-        assert_eq!(finding.level, level, "{sql}: {finding:?}");
-        assert!(finding.detail.contains(word), "{sql}: {finding:?}");
-    }
-    bed.execute("create index cursor_of_big on big (naive, id); analyze table big").await;
-    let naive = json!({ "name": "naive", "time": "naive_utc" });
-    let stream = |condition: &str| {
-        let sql = format!(
-            "select id, naive, route from big as b where {condition} order by naive, id limit :limit"
-        );
-        let mut fields = json!({ "notifications": notifications(&sql, naive.clone()) });
-        fields["lookup"] = simple_lookup("id in (:ids)");
-        fields["notifications"]["cursor"] = json!({ "at": naive, "id": "id" });
-        open(database.clone(), fields).unwrap()
-    };
-    let plan = told(&stream("(naive, id) > (:after_ts, :after_id)").check().await, "notifications plan");
-    assert_eq!(plan.level, Level::Warn, "{plan:?}");
-    assert!(
-        plan.detail.contains("it reads all of b") && plan.hint.is_some_and(|h| h.contains(":after_ts or id"))
-    );
-    let plan = told(&stream(&bed.behind("naive", "id")).check().await, "notifications plan");
-    assert_eq!((plan.level, plan.detail.as_str()), (Level::Ok, "by indexes"));
-    for (grant, word) in [
-        ("grant update (status) on big to reader@'127.0.0.1'", "big (UPDATE"),
-        ("grant insert, delete on *.* to reader@'127.0.0.1'", "everything (INSERT, DELETE)"),
-    ] {
-        bed.execute(grant).await;
-        let rights = good.check_role().await.unwrap();
-        assert_eq!(rights.level, Level::Warn, "{grant}");
-        assert!(rights.detail.contains(word), "{grant}: {}", rights.detail);
-    }
-    assert_eq!(good.stats().figures().role_can_write, Some(true));
 }
