@@ -141,11 +141,12 @@ fn tree(receivers: &AlertReceivers) -> Yaml {
 /// page quiet.
 fn inhibition() -> Yaml {
     let service = ("audience", Audience::Service.word());
-    let (suppressed, paused) = (catalog::SUPPRESSED.name, catalog::PAUSED.name);
+    let unmeasured =
+        [&catalog::SUPPRESSED, &catalog::PAUSED, &catalog::MISSING, &catalog::GUARD].map(|entry| entry.name);
     let tickets = [
         format!("audience=\"{}\"", Audience::Service.word()),
         format!("severity=\"{}\"", Severity::Ticket.word()),
-        format!("alertname!~\"{suppressed}|{paused}\""),
+        format!("alertname!~\"{}\"", unmeasured.join("|")),
     ];
     Yaml::map([
         ("source_matchers", matchers(&[service, ("severity", Severity::Page.word())])),

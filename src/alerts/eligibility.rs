@@ -54,15 +54,32 @@ impl Pair {
         (self.k / self.bound(period, budget) - 1e-9).ceil()
     }
 
-    /// Why it is left out on a route, if it is.
+    /// Why it is left out on a route, if it is: it could never fire, also if a whole day's notifications came within its long window, as those of a
+    /// batch do. Where they come evenly, the rule's own guard waits for enough.
+    pub fn could_judge(
+        &self,
+        period: Duration,
+        budget: f64,
+        accepted_per_day: Option<f64>,
+    ) -> Result<(), Reason> {
+        let days = self.long.duration().as_secs_f64() / 86_400.0;
+        self.judge_of(period, budget, accepted_per_day.map(|daily| daily * days.max(1.0)))
+    }
+
+    /// Why it does not judge a route whose notifications come evenly over the day, if it doesn't.
     pub fn judge(&self, period: Duration, budget: f64, accepted_per_day: Option<f64>) -> Result<(), Reason> {
+        let days = self.long.duration().as_secs_f64() / 86_400.0;
+        self.judge_of(period, budget, accepted_per_day.map(|daily| daily * days))
+    }
+
+    /// With so many expected within the long window.
+    fn judge_of(&self, period: Duration, budget: f64, expected: Option<f64>) -> Result<(), Reason> {
         let bound = self.bound(period, budget);
         if bound >= 1.0 {
             return Err(Reason::NeverFires { factor: self.factor(period), budget, bound });
         }
-        let days = self.long.duration().as_secs_f64() / 86_400.0;
         let least = self.least_accepted(period, budget);
-        match accepted_per_day.map(|daily| daily * days) {
+        match expected {
             Some(expected) if expected < least => Err(Reason::TooFew { least, expected, window: self.long }),
             _ => Ok(()),
         }
@@ -159,6 +176,17 @@ mod tests {
     }
 
     #[test]
+    fn a_batch_within_an_hour_keeps_the_pairs_of_its_day() {
+        assert!(
+            FAST.judge(MONTH, 0.001, Some(6_000.0)).is_err()
+                && SLOW.judge(MONTH, 0.001, Some(6_000.0)).is_err()
+        );
+        assert_eq!(FAST.could_judge(MONTH, 0.001, Some(6_000.0)), Ok(()));
+        assert_eq!(SLOW.could_judge(MONTH, 0.001, Some(6_000.0)), Ok(()));
+        assert!(FAST.could_judge(MONTH, 0.001, Some(600.0)).is_err());
+    }
+
+    #[test]
     fn a_quiet_route_is_of_low_volume_and_a_busy_one_of_high() {
         let class = |daily| volume_class(MONTH, 0.001, daily);
         assert_eq!(FAST.least_accepted(MONTH, 0.001), 695.0);
@@ -175,6 +203,14 @@ mod tests {
                 let least = pair.least_accepted(MONTH, budget);
                 prop_assert!((least + extra) * pair.bound(MONTH, budget) >= pair.k - 1e-6);
                 prop_assert!((least - 1.0) * pair.bound(MONTH, budget) < pair.k);
+            }
+        }
+
+        #[test]
+        fn what_judges_an_even_day_could_judge(budget in 0.0001f64..0.06, daily in 0.0f64..1e6) {
+            for pair in [FAST, SLOW, DAY, DAYS] {
+                let even = pair.judge(MONTH, budget, Some(daily)).is_ok();
+                prop_assert!(!even || pair.could_judge(MONTH, budget, Some(daily)).is_ok());
             }
         }
 

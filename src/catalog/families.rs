@@ -36,15 +36,15 @@ families! {
     /// Slot that was due more than a minute ago, and since which no canary was submitted: the first such.
     CANARY_OVERDUE_SLOT = Gauge "delivery_canary_overdue_slot_timestamp_seconds" [Route, Location] in Timestamp absent "a canary was submitted since the newest slot, or sending is paused";
     /// Canaries in a row, up to the newest, that did not arrive.
-    CANARY_CONSECUTIVE_FAILURES = Gauge "delivery_canary_consecutive_failures" [Route, Location] in Count;
+    CANARY_CONSECUTIVE_FAILURES = Gauge "delivery_canary_consecutive_failures" [Route, Location] in Count absent "what settled was not read from the store yet";
     /// Evidence that canaries do not arrive, or not in time: 5 is a hundred thousand to one. It is at the route's bound only if the failing has lasted `sustain`: a page is due.
-    CANARY_FAILURE_EVIDENCE = Gauge "delivery_canary_failure_evidence" [Route, Location, Question] in PowersOfTen;
+    CANARY_FAILURE_EVIDENCE = Gauge "delivery_canary_failure_evidence" [Route, Location, Question] in PowersOfTen absent "what settled was not read from the store yet";
     /// Slot of the first failure since there was no evidence of failure.
     CANARY_FAILING_SINCE = Gauge "delivery_canary_failing_since_timestamp_seconds" [Route, Location, Question] in Timestamp absent "there is no evidence of failure";
     /// 1 for the stage at which the newest failure stopped.
     CANARY_STOPPED_AT = Gauge "delivery_canary_stopped_at" [Route, Location, StoppedAt] in Flag absent "there is no evidence of failure, and for all stages but that one";
-    /// Slot of the first of the canaries in a row, up to the newest, that were neither a success nor a failure, by what became of the newest: what the evidence says is from before them.
-    CANARY_UNMEASURED_SINCE = Gauge "delivery_canary_unmeasured_since_timestamp_seconds" [Route, Location, OutsideVerdict] in Timestamp absent "the newest canary was a success or a failure";
+    /// Slot of the first of three or more canaries in a row, up to the newest, that were neither a success nor a failure, by what became of the newest: what the evidence says is from before them.
+    CANARY_UNMEASURED_SINCE = Gauge "delivery_canary_unmeasured_since_timestamp_seconds" [Route, Location, OutsideVerdict] in Timestamp absent "one of the newest three canaries was a success or a failure";
     /// Scheduled canaries first settled within the window, by class.
     CANARY_WINDOW = Gauge "delivery_canary_window" [Route, Location, Window, Class] in Count;
     /// Scheduled canaries first settled within the last day, by verdict in force.

@@ -40,7 +40,13 @@ pub struct Unmeasured {
     pub since: DateTime<Utc>,
     /// What the newest of them came to.
     pub verdict: Verdict,
+    /// How many they are.
+    pub canaries: u32,
 }
+
+/// So many canaries in a row that say nothing are told. One or two may be blinded by a process that begins anew, and the next may come after a
+/// night without slots.
+pub const SILENT_FROM: u32 = 3;
 
 impl Evidence {
     /// Takes the next settled canary.
@@ -60,8 +66,10 @@ impl Evidence {
             }
         }
         self.unmeasured = says_nothing.then(|| {
-            let since = self.unmeasured.map_or(settled.slot, |unmeasured| unmeasured.since);
-            Unmeasured { since, verdict: settled.verdict }
+            let (since, before) = self
+                .unmeasured
+                .map_or((settled.slot, 0), |unmeasured| (unmeasured.since, unmeasured.canaries));
+            Unmeasured { since, verdict: settled.verdict, canaries: before.saturating_add(1) }
         });
         self.last = Some((settled.slot, settled.canary_id));
     }
@@ -134,6 +142,11 @@ impl Book {
     /// The evidence on a route.
     pub fn get(&self, route: &RouteName) -> Evidence {
         self.routes.get(route).map(|e| e.current).unwrap_or_default()
+    }
+
+    /// Whether what is said of a route was folded from its history. Until then nothing is known of it.
+    pub fn is_folded(&self, route: &RouteName) -> bool {
+        self.routes.get(route).is_some_and(|entry| entry.folded_by.is_some() || !entry.is_due)
     }
 
     /// The routes with a question to settle.

@@ -8,6 +8,7 @@
 use super::{
     active::SlotStream,
     adapters::LedgerAdapter,
+    evidence::SILENT_FROM,
     shared::Shared,
     snapshot::{Clock, LedgerSnapshot, Observer, RouteFacts, RouteSnapshot, Snapshot},
 };
@@ -159,7 +160,9 @@ impl Memory {
         let mut routes: BTreeMap<RouteName, RouteSnapshot> = BTreeMap::new();
         for (name, route) in &active.routes {
             let facts = RouteFacts::of(&route.config, route.interval, active.config.alerts.as_ref());
-            let evidence = shared.evidence().get(name);
+            let book = shared.evidence();
+            let (evidence, is_folded) = (book.get(name), book.is_folded(name));
+            drop(book);
             let (newest_submission, newest_arrival) =
                 self.newest.value.get(name).copied().unwrap_or_default();
             let is_paused = shared.paused(name, now).is_some();
@@ -175,10 +178,11 @@ impl Memory {
                     maintenance: active.maintenance(name, now).is_some(),
                     newest_submission,
                     newest_arrival,
+                    is_folded,
                     arrives: evidence.arrives,
                     in_time: evidence.in_time,
                     stopped_at: evidence.stopped.filter(|_| evidence.is_open()),
-                    unmeasured: evidence.unmeasured,
+                    unmeasured: evidence.unmeasured.filter(|silent| silent.canaries >= SILENT_FROM),
                     ..RouteSnapshot::new(facts)
                 },
             );
@@ -216,7 +220,11 @@ impl Memory {
             let sample = self.audits.value.get(name);
             let in_sample = Change::VIOLATIONS.iter().filter_map(|change| sample?.found.get(change)).sum();
             let history = self.history(shared, name);
-            (name.clone(), LedgerSnapshot { history, violations_in_sample: in_sample, ..snapshot })
+            let pending_read_at = shared.pending_read_at(name);
+            (
+                name.clone(),
+                LedgerSnapshot { pending_read_at, history, violations_in_sample: in_sample, ..snapshot },
+            )
         };
         adapters.iter().map(one).collect()
     }

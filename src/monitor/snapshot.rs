@@ -131,13 +131,15 @@ pub struct RouteSnapshot {
     pub overdue_slot: Option<DateTime<Utc>>,
     /// When the newest canary arrived whole.
     pub newest_arrival: Option<DateTime<Utc>>,
+    /// Whether the evidence was read from the store since the start.
+    pub is_folded: bool,
     /// Evidence on: does it arrive?
     pub arrives: Stream,
     /// Evidence on: does it arrive in time?
     pub in_time: Stream,
     /// Where the newest failure stopped.
     pub stopped_at: Option<Stopped>,
-    /// The canaries in a row, up to the newest, that say nothing.
+    /// The canaries in a row, up to the newest, that say nothing, where they are enough to be told.
     pub unmeasured: Option<Unmeasured>,
     /// Sums over each exported window, by class. What is missing is 0.
     pub windows: BTreeMap<Window, BTreeMap<Class, u64>>,
@@ -173,8 +175,10 @@ pub struct RouteFacts {
 /// What the newest good reading of a ledger gave, and what is known of the ledger itself.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct LedgerSnapshot {
-    /// The newest good reading of the pending. It stays when a later reading fails: its time says how old it is.
+    /// What the newest reading of the pending gave; nothing where it failed.
     pub pending: Option<PendingSnapshot>,
+    /// As of when the pending were last read well. It stays when a later reading fails.
+    pub pending_read_at: Option<DateTime<Utc>>,
     /// What is known of its flow, where it is followed.
     pub flow: FlowReport,
     /// Whether the role could write.
@@ -227,6 +231,7 @@ impl RouteSnapshot {
             newest_submission: None,
             overdue_slot: None,
             newest_arrival: None,
+            is_folded: false,
             arrives: Stream::default(),
             in_time: Stream::default(),
             stopped_at: None,

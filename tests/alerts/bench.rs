@@ -44,8 +44,8 @@ impl<'a> Bench<'a> {
         })
     }
 
-    /// What promtool says of some scenarios of one alert, with these rules in the place of ours. `MonitorBlind` is run with all rules.
-    pub fn run(&self, alert: &str, rules: &[Rule], scenarios: &[Scenario]) -> (bool, String) {
+    /// The rule file and the test files of some scenarios of one alert, with these rules in the place of ours. `MonitorBlind` is run with all rules.
+    pub fn files(&self, alert: &str, rules: &[Rule], scenarios: &[Scenario]) -> BTreeMap<String, String> {
         let is_blind = alert == catalog::BLIND.name;
         let routes: BTreeSet<&str> = scenarios.iter().map(Scenario::route).collect();
         let read = scenarios::read_by(alert, rules);
@@ -62,12 +62,18 @@ impl<'a> Bench<'a> {
             .into_iter()
             .map(|(name, file)| (name, file.document(&[])))
             .collect();
-        let tests: Vec<String> = files.keys().cloned().collect();
-        assert!(!tests.is_empty(), "{alert} has no scenario");
+        assert!(!files.is_empty(), "{alert} has no scenario");
         let needed: Vec<Rule> = rules.iter().filter(is_needed).cloned().collect();
         files.insert(RULES.to_owned(), rules::groups(self.plan, &needed).document(&[]));
+        files
+    }
+
+    /// What promtool says of some scenarios of one alert, with these rules in the place of ours.
+    pub fn run(&self, alert: &str, rules: &[Rule], scenarios: &[Scenario]) -> (bool, String) {
+        let files = self.files(alert, rules, scenarios);
         let folder = super::write(&files);
-        let tests: Vec<PathBuf> = tests.iter().map(|name| folder.path().join(name)).collect();
+        let tests: Vec<PathBuf> =
+            files.keys().filter(|name| *name != RULES).map(|name| folder.path().join(name)).collect();
         let is_long = scenarios.iter().any(|scenario| scenario.seconds() > 3 * 3_600);
         let _turn = is_long.then(turn);
         super::run("promtool", "prometheus", &["test", "rules"], &tests)

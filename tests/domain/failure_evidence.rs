@@ -313,7 +313,11 @@ fn canaries_that_say_nothing_leave_the_evidence_as_it_was_and_are_told() {
     assert_eq!((unseen.arrives, unseen.in_time), (failing.arrives, failing.in_time));
     assert_eq!(failing.unmeasured, None);
     let since = instant(3 * 60);
-    assert_eq!(unseen.unmeasured, Some(Unmeasured { since, verdict: Suppressed }), "what the newest came to");
+    assert_eq!(
+        unseen.unmeasured,
+        Some(Unmeasured { since, verdict: Suppressed, canaries: 2 }),
+        "what the newest came to"
+    );
     assert_eq!(of(&[Undetermined, OnTime]).unmeasured, None, "a success ends it");
     assert_eq!(of(&[Undetermined, Overdue]).unmeasured, None, "and so does a failure");
 }

@@ -34,7 +34,7 @@ pub(super) fn rules(
         let mut numbers = Numbers::default();
         let mut sides = Vec::new();
         for pair in pairs {
-            match pair.judge(plan.period(), route.budget(), route.differs.accepted_per_day) {
+            match pair.could_judge(plan.period(), route.budget(), route.differs.accepted_per_day) {
                 Ok(()) => sides.push(side(plan, route, *pair, &mut numbers)),
                 Err(reason) => left_out.push(LeftOut {
                     alert: entry.name,

@@ -3,7 +3,7 @@
 use super::{
     AlertRule,
     ledger::or_more,
-    names::{EVERY, EVIDENCE, GAP, MAINTENANCE, OBSERVER_UP, SINCE, newest, one_of, seen},
+    names::{EVERY, EVIDENCE, GAP, MAINTENANCE, OBSERVER_UP, SILENT, SINCE, newest, one_of, seen},
     of_routes,
 };
 use crate::{
@@ -42,14 +42,13 @@ fn at_bound(plan: &RoutePlan<'_>, question: Question, n: &mut Numbers) -> String
         PageOn::Any => format!("{counted} > 0"),
         PageOn::Majority => {
             let two = n.put("halves", 2.0, Source::Chosen, "more than half of the locations that can look");
-            // Where its receiver proves nothing there is no evidence, and so no say.
-            let looking = match &plan.route.receipt {
-                Some(receipt) => {
-                    let up = format!("{OBSERVER_UP}{{observer=\"receiver/{}\"}} == 1", receipt.receiver);
-                    format!("(\n{EVIDENCE}{here} >= {bound}\nor ({EVIDENCE}{here} and on (location) {up})\n)")
-                }
-                None => format!("({EVIDENCE}{here})"),
-            };
+            // Where its receiver proves nothing, nothing is sent, or canaries say nothing, there is no evidence, and so no say.
+            let up = plan.route.receipt.as_ref().map_or_else(String::new, |receipt| {
+                format!(" and on (location) {OBSERVER_UP}{{observer=\"receiver/{}\"}} == 1", receipt.receiver)
+            });
+            let looking = format!(
+                "(\n{EVIDENCE}{here} >= {bound}\nor ({EVIDENCE}{here}{up} unless on (route, location) {SILENT})\n)"
+            );
             format!("{counted} * {two} > count by (route) {looking}")
         }
     }
@@ -221,9 +220,13 @@ fn missing() -> AlertRule {
 
 fn guard() -> AlertRule {
     let mut n = Numbers::default();
-    let hour =
-        n.span("time looked back", "1h", Source::Chosen, "long enough to be seen, short enough to end");
-    let expr = format!("max by (route, reason) (increase({}[{hour}])) > 0", f::CANARY_GUARD_REFUSALS.name);
+    let days = n.span(
+        "time looked back",
+        "3d",
+        Source::Chosen,
+        "tickets wait for office hours: a refusal of Friday evening is still one on Monday",
+    );
+    let expr = format!("max by (route, reason) (increase({}[{days}])) > 0", f::CANARY_GUARD_REFUSALS.name);
     of_routes(&catalog::GUARD, &expr, "0m", "the guard stopped a request: {{ $labels.reason }}", n)
 }
 

@@ -2,7 +2,7 @@
 
 use super::{
     AlertRule,
-    names::{DEADLINE, EVERY, EVIDENCE, OBSERVER_UP, READING, RUNNER, UNMEASURED, one_of, seen},
+    names::{EVIDENCE, OBSERVER_UP, PAUSED, READING, RUNNER, UNMEASURED, one_of, seen},
     of_monitor, recorded,
 };
 use crate::{
@@ -107,21 +107,10 @@ fn observers(plan: &Plan<'_>) -> Option<AlertRule> {
 /// blinds each canary that is under way. One restart blinds those of one deadline, and they are settled a deadline later.
 fn canaries(plan: &Plan<'_>) -> AlertRule {
     let mut n = Numbers::default();
-    let intervals = n.put(
-        "intervals in which no canary said anything",
-        3.0,
-        Source::Chosen,
-        "one canary may be blinded by a process that begins anew",
-    );
-    let deadlines = n.put(
-        "deadlines that have passed",
-        2.0,
-        Source::Chosen,
-        "a new beginning blinds those of one deadline, and they are settled a deadline later",
-    );
+    let silence = recorded::silence(&mut n);
     let undetermined = format!("{UNMEASURED}{{verdict=\"{}\"}}", Verdict::Undetermined.word());
     let mut expr = format!(
-        "count by (location) (\ntime() - {undetermined} > on (route) group_left () {intervals} * {EVERY} + {deadlines} * {DEADLINE}\n)"
+        "count by (location) (\ntime() - {undetermined} > on (route) group_left () {silence}\nunless on (route, location) {PAUSED} == 1\n)"
     );
     if !recorded::observers(plan).is_empty() || !plan.ledgers.is_empty() {
         expr.push_str(&format!("\nunless on (location) {OBSERVER_UP} == 0"));

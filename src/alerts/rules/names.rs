@@ -15,6 +15,10 @@ pub const SINCE: &str = "route_location_question:delivery_failing_since:max";
 pub const OBSERVER_UP: &str = "location_observer:delivery_observer_up:max";
 /// Since when a location's canaries of a route say nothing, by what became of the newest.
 pub const UNMEASURED: &str = "route_location_verdict:delivery_unmeasured_since:max";
+/// At each location: whether sending on a route is paused.
+pub const PAUSED: &str = "route_location:delivery_paused:min";
+/// Locations whose canaries of a route say nothing, or where it is paused while another one sends.
+pub const SILENT: &str = "route_location:delivery_silent:max";
 /// Failures in a row.
 pub const CONSECUTIVE: &str = "route:delivery_consecutive_failures:max";
 /// Routes whose pages are muted by planned work.
@@ -29,6 +33,8 @@ pub const BUDGET: &str = "route:delivery_error_budget:ratio";
 pub const READING: &str = "instance_ledger:delivery_reading_age_seconds:fresh";
 /// Pending past the deadline.
 pub const OVER: &str = "route:delivery_pending_over_deadline:max";
+/// How many are accepted in a day, as the ledger last showed it.
+pub const DAILY: &str = "route:delivery_accepted_1d:known";
 /// How many may be pending past the deadline, by what a day's accepted leave of the budget.
 pub const ALLOWED: &str = "route:delivery_pending_allowed:max";
 /// Due time of the oldest that is pending.
@@ -60,19 +66,22 @@ pub const HISTORY: &str = "ledger:delivery_history_violations_1d:sum";
 pub const REWRITTEN: &str = "ledger:delivery_history_doubtful_1d:max";
 
 /// All of them.
-pub const RECORDED: [&str; 26] = [
+pub const RECORDED: [&str; 29] = [
     RUNNER,
     EVIDENCE,
     SINCE,
     UNMEASURED,
     OBSERVER_UP,
+    PAUSED,
     CONSECUTIVE,
     MAINTENANCE,
     EVERY,
     DEADLINE,
     BUDGET,
+    SILENT,
     READING,
     OVER,
+    DAILY,
     ALLOWED,
     OLDEST,
     UNKNOWN,

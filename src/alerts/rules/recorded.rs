@@ -5,9 +5,10 @@
 use super::{
     Rule,
     names::{
-        ACCEPTED, ALLOWED, ATTEMPTS, BAD, BOOKS, BUDGET, CONSECUTIVE, DEADLINE, EVERY, EVIDENCE, HISTORY,
-        MAINTENANCE, OBSERVER_UP, OLDEST, OVER, READING, REJECTED, RESIDUE, RETRIES, REWRITTEN, RUNNER,
-        SINCE, SUPPRESSED, SUPPRESSED_SHARE, UNKNOWN, UNMEASURED, newest, one_of, seen,
+        ACCEPTED, ALLOWED, ATTEMPTS, BAD, BOOKS, BUDGET, CONSECUTIVE, DAILY, DEADLINE, EVERY, EVIDENCE,
+        HISTORY, MAINTENANCE, OBSERVER_UP, OLDEST, OVER, PAUSED, READING, REJECTED, RESIDUE, RETRIES,
+        REWRITTEN, RUNNER, SILENT, SINCE, SUPPRESSED, SUPPRESSED_SHARE, UNKNOWN, UNMEASURED, newest, one_of,
+        seen,
     },
 };
 use crate::{
@@ -56,12 +57,20 @@ pub(super) fn rules(plan: &Plan<'_>) -> Vec<Rule> {
             )
         });
     }
+    record(PAUSED, ("min by (route, location)", ""), &|n| {
+        let paused = seen(&f::CANARY_PAUSED, "", n);
+        let place = newest(&f::CANARY_CONSECUTIVE_FAILURES, "", n);
+        format!(
+            "(\n{paused}\n) * on (job, instance) group_left (location)\ngroup by (job, instance, location) ({place})"
+        )
+    });
     let by_route = ("max by (route)", "");
     record(CONSECUTIVE, by_route, &|n| seen(&f::CANARY_CONSECUTIVE_FAILURES, "", n));
     record(MAINTENANCE, ("max by (route)", " == 1"), &planned_work);
     record(EVERY, by_route, &|n| seen(&f::CANARY_INTERVAL, "", n));
     record(DEADLINE, by_route, &|n| newest(&f::ROUTE_DEADLINE, "", n));
     record(BUDGET, ("1 - max by (route)", ""), &|n| newest(&f::ROUTE_OBJECTIVE, "", n));
+    rules.push(silent());
     if plan.ledgers.is_empty() {
         return rules;
     }
@@ -95,6 +104,9 @@ pub(super) fn rules(plan: &Plan<'_>) -> Vec<Rule> {
     let selector = format!("window=\"{}\", cause=\"{}\"", CAUSE_WINDOW.word(), Cause::Recipient.word());
     record(&followed, REJECTED, by_route, &f::LEDGER_WINDOW_REJECTED, &selector);
     record(&counted, RESIDUE, by_route, &f::LEDGER_RESIDUE, "");
+    if !followed.is_empty() {
+        rules.push(daily());
+    }
     rules.push(allowed(plan));
     if !counted.is_empty() {
         rules.push(doubtful_books(&counted));
@@ -167,16 +179,27 @@ fn doubtful_books(counted: &[&LedgerPlan<'_>]) -> Rule {
     Rule::Record { name: BOOKS, expr, numbers: n.all().to_vec() }
 }
 
+/// A day's accepted. What is known stays known while nobody follows, for as long as that takes: without it nothing would be too many.
+fn daily() -> Rule {
+    let mut n = Numbers::default();
+    let hour = n.span(
+        "time without an evaluation",
+        "1h",
+        Source::Chosen,
+        "each goes on from the one before; this covers a Prometheus that begins anew",
+    );
+    let day = format!("max by (route) ({ACCEPTED}{{window=\"{}\"}})", Window::Day.word());
+    let expr = format!("{day}\nor on (route) last_over_time({DAILY}[{hour}])");
+    Rule::Record { name: DAILY, expr, numbers: n.all().to_vec() }
+}
+
 /// What a day's accepted leave of the budget, as the ledger shows them, and else as they are configured. Where a ledger is followed, and
 /// shows no day yet, it is not known. Where it isn't followed there is nothing to wait for.
 fn allowed(plan: &Plan<'_>) -> Rule {
     let mut n = Numbers::default();
     let mut all = Vec::new();
     if plan.routes.iter().any(RoutePlan::is_followed) {
-        let hour =
-            n.span("bridged readings", "1h", Source::Chosen, "a day's number is much the same an hour later");
-        let day = format!("{ACCEPTED}{{window=\"{}\"}}", Window::Day.word());
-        all.push(format!("{BUDGET} * on (route) max by (route) (last_over_time({day}[{hour}]))"));
+        all.push(format!("{BUDGET} * on (route) {DAILY}"));
     }
     for route in plan.routes.iter().filter(|route| route.ledger.is_some()) {
         let known = route.differs.accepted_per_day.map(|daily| daily * route.budget());
@@ -191,6 +214,34 @@ fn allowed(plan: &Plan<'_>) -> Rule {
         }
     }
     Rule::Record { name: ALLOWED, expr: all.join("\nor on (route) "), numbers: n.all().to_vec() }
+}
+
+/// So long do canaries of a route say nothing before it is told, in seconds: an expression by route.
+pub(super) fn silence(n: &mut Numbers) -> String {
+    let intervals = n.put(
+        "intervals in which no canary said anything",
+        3.0,
+        Source::Chosen,
+        "one canary may be blinded by a process that begins anew",
+    );
+    let deadlines = n.put(
+        "deadlines that have passed",
+        2.0,
+        Source::Chosen,
+        "a new beginning blinds those of one deadline, and they are settled a deadline later",
+    );
+    format!("{intervals} * {EVERY} + {deadlines} * {DEADLINE}")
+}
+
+/// Locations that have no say on a route: what they show of it is from before. Where it is paused everywhere, all stay as they were.
+fn silent() -> Rule {
+    let mut n = Numbers::default();
+    let silence = silence(&mut n);
+    let expr = format!(
+        "group by (route, location) (time() - {UNMEASURED} > on (route) group_left () {silence})\n\
+         or group by (route, location) ({PAUSED} == 1 and on (route) {PAUSED} == 0)"
+    );
+    Rule::Record { name: SILENT, expr, numbers: n.all().to_vec() }
 }
 
 /// Planned work is in the configuration. The store may be away in it, so that no loop succeeds: a page that is made is enough.

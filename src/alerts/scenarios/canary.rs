@@ -2,6 +2,7 @@
 
 use super::{
     About, Change, Scenario, about, change,
+    monitor::unmeasured_after,
     track::{Pace, Seg},
     world::{EVERY, instances},
 };
@@ -13,7 +14,7 @@ use crate::{
     },
     catalog::families as f,
     config::{alerts::SlowSeverity, model::PageOn},
-    domain::failure_evidence::Question,
+    domain::{failure_evidence::Question, verdict::Verdict},
 };
 
 /// A process whose loops stand still. Its page is scraped all the same, and shows old data.
@@ -138,6 +139,9 @@ fn sustained(
         let muted = and(&shows_old_pages(replica), &[maintenance().at(replica)]);
         about.fires("a hung replica says that work is planned", &and(&failing, &muted));
     }
+    if plan.locations().len() == 2 && route.route.page_on == PageOn::Majority {
+        voteless(about, plan, route, question);
+    }
     if plan.locations().len() == 2 {
         let here = failing.clone().map(|change| change.labelled("location", first));
         match route.route.page_on {
@@ -148,6 +152,14 @@ fn sustained(
         if let Some((instance, _)) = other {
             about.fires("one of two locations, and the other can't look", &and(&here, &[hung(instance)]));
             let there = failing.clone().map(|change| change.at(instance));
+            if route.route.page_on == PageOn::Majority {
+                let half =
+                    evidence(route, question, 0.55, 1.3).map(|change| change.labelled("location", first));
+                about.silent(
+                    "one of two locations, and each process of the other has half of it",
+                    &and(&there, &half),
+                );
+            }
             match route.route.page_on {
                 PageOn::Majority => about.silent("the other of two locations", &there),
                 PageOn::Any => about.fires("the other of two locations", &there),
@@ -164,6 +176,55 @@ fn sustained(
     }
 }
 
+/// One of two locations fails, and the other has no say: it is paused there, or its canaries say nothing.
+fn voteless(about: &mut About<'_>, plan: &Plan<'_>, route: &RoutePlan<'_>, question: Question) {
+    let failing = &evidence(route, question, 1.1, 1.3);
+    let all = instances(plan);
+    let Some((replica, first)) = all.last() else { return };
+    let Some((other, _)) = all.iter().find(|(_, location)| location != first) else { return };
+    let Some((sibling, _)) = all.iter().find(|(name, location)| location == first && name != replica) else {
+        return;
+    };
+    let here = failing.clone().map(|change| change.labelled("location", first));
+    let there = failing.clone().map(|change| change.at(other));
+    let paused = change(&f::CANARY_PAUSED, &[], Seg::Is(1.0));
+    let elsewhere = and(&here, &[paused.clone().at(other)]);
+    about.fires("one of two locations, and the other is paused", &elsewhere);
+    about.through_gap("one of two locations, and the other is paused", &elsewhere);
+    if question == Question::InTime {
+        // That they do not arrive at all is another alert's.
+        let lost =
+            evidence(route, Question::Arrives, 1.1, 1.3).map(|change| change.labelled("location", first));
+        about.silent(
+            "they do not arrive at one of two locations, and the other is paused",
+            &and(&elsewhere, &lost),
+        );
+    }
+    about.silent("one of two locations, and both are paused", &and(&here, std::slice::from_ref(&paused)));
+    let one = paused.at(replica);
+    about.silent(
+        "one of two locations, and a process of the other says that it is paused",
+        &and(&there, std::slice::from_ref(&one)),
+    );
+    about.fires(
+        "one of two locations, and of the other only a hung process says that it sends",
+        &and(&there, &[one, hung(sibling)]),
+    );
+    let quiet = |seconds: f64| {
+        change(&f::CANARY_UNMEASURED_SINCE, &[("verdict", Verdict::Suppressed.word())], Seg::Ago(seconds))
+            .at(other)
+    };
+    let after = unmeasured_after(route);
+    about.fires(
+        "one of two locations, and the other's canaries say nothing",
+        &and(&here, &[quiet(after + 20.0)]),
+    );
+    about.silent(
+        "one of two locations, and the other's canaries say nothing, but not for long",
+        &and(&here, &[quiet(after - 20.0)]),
+    );
+}
+
 fn counted(plan: &Plan<'_>, alerts: &[&AlertRule], route: &RoutePlan<'_>, out: &mut Vec<Scenario>) {
     let Some((replica, _)) = instances(plan).pop() else { return };
     let families = [
@@ -174,6 +235,11 @@ fn counted(plan: &Plan<'_>, alerts: &[&AlertRule], route: &RoutePlan<'_>, out: &
         let Some(mut about) = about(plan, alerts, alert, route, out) else { continue };
         about.fires("three in a day", &[change(family, &[], Seg::Is(3.0))]);
         about.fires("three in a day, by one process", &[change(family, &[], Seg::Is(3.0)).at(&replica)]);
+        let mixed = instances(plan).into_iter().map(|(instance, _)| {
+            let count = if instance == replica { 3.0 } else { 1.0 };
+            change(family, &[], Seg::Is(count)).at(&instance)
+        });
+        about.fires("three in a day by one process, and one by each other", &mixed.collect::<Vec<_>>());
         about.silent("one in a day", &[change(family, &[], Seg::Is(1.0))]);
         let stale = change(family, &[], Seg::Is(3.0)).at(&replica);
         about.silent("a hung replica says so", &[stale, hung(&replica)]);
@@ -227,11 +293,11 @@ fn missing(plan: &Plan<'_>, alerts: &[&AlertRule], route: &RoutePlan<'_>, out: &
 
 fn guard_and_pause(plan: &Plan<'_>, alerts: &[&AlertRule], route: &RoutePlan<'_>, out: &mut Vec<Scenario>) {
     if let Some(mut about) = about(plan, alerts, catalog::GUARD.name, route, out) {
-        about.pace = Pace::HOURS;
+        about.pace = Pace { step: 3_600, before: 4, during: 80, after: 6 };
         let fired = about.fired.clone();
         let grows = |seg, from, until| change(&f::CANARY_GUARD_REFUSALS, &[], seg).during(from, until);
-        let changes = [grows(Seg::Grows(1.0), 60, 65), grows(Seg::Is(4.0), 65, 140)];
-        let checks = vec![(59, vec![]), (85, fired), (135, vec![])];
+        let changes = [grows(Seg::Grows(1.0), 10, 14), grows(Seg::Is(3.0), 14, 90)];
+        let checks = vec![(9, vec![]), (16, fired.clone()), (60, fired), (88, vec![])];
         about.add("requests are stopped", &changes, checks.clone());
         let replica = instances(plan).pop().map(|(instance, _)| instance).unwrap_or_default();
         about.add("one process stops requests", &changes.map(|change| change.at(&replica)), checks);

@@ -116,6 +116,8 @@ fn rewritten(plan: &Plan<'_>, alerts: &[&AlertRule], route: &RoutePlan<'_>, out:
             "an outcome was rewritten, says one process",
             &changed.clone().map(|change| change.at(&replica)),
         );
+        let stale = changed.clone().map(|change| change.at(&replica));
+        about.silent("a hung replica says so", &and(&stale, &[hung(&replica)]));
     }
     about.too_short(&changed);
 }
@@ -152,6 +154,7 @@ fn burn(about: &mut About<'_>, plan: &Plan<'_>, route: &RoutePlan<'_>, pair: Pai
             about.fires("late bounces are counted", &and(&burning, &[residue(0.75), none]));
             let one = residue(1.25).at(replica);
             about.silent("the books don't balance, says one process", &and(&burning, &[one]));
+            about.silent_through_gap("the books don't balance", &and(&burning, &[residue(1.25)]));
             let many = [change(&f::LEDGER_COUNTED, &[], Seg::Is(COUNTED * 1e3)).at(replica), frozen(replica)];
             about.silent("a stale replica counted many more", &and(&burning, &and(&[residue(1.25)], &many)));
         }
@@ -167,6 +170,8 @@ fn burn(about: &mut About<'_>, plan: &Plan<'_>, route: &RoutePlan<'_>, pair: Pai
         about.fires("a few were sent again by hand", &and(&burning, &[found(COMPARED * 0.0075), none]));
         let one = many.clone().at(replica);
         about.silent("the ledger's history was changed, says one process", &and(&burning, &[one]));
+        let changed = and(&burning, std::slice::from_ref(&many));
+        about.silent_through_gap("the ledger's history was changed", &changed);
         about.fires(
             "one of a small sample was sent again by hand",
             &and(&burning, &[found(1.0), compared(50.0)]),

@@ -115,18 +115,34 @@ impl About<'_> {
         }
     }
 
-    /// It goes on firing while two scrapes fail. Where a step is longer than what is bridged, that can't be told.
+    /// It goes on firing while two scrapes fail.
     fn through_gap(&mut self, name: &str, changes: &[Change]) {
+        self.with_gap(&format!("{name}, and two scrapes fail"), changes, 2, self.fired.clone());
+        self.has_gap = true;
+    }
+
+    /// It goes on being silent while scrapes fail, for as long as what was read counts as fresh: what keeps it so is bridged too. Two evaluations
+    /// a minute, as in service: with one, what is missing for a moment could not hold for a minute.
+    fn silent_through_gap(&mut self, name: &str, changes: &[Change]) {
+        let pace = self.pace;
+        let half = |steps: u32| steps * pace.step / 30;
+        self.pace =
+            Pace { step: 30, before: half(pace.before), during: half(pace.during), after: half(pace.after) };
+        self.with_gap(&format!("{name}, and five scrapes fail"), changes, 5, Vec::new());
+        self.pace = pace;
+    }
+
+    /// Where a step is longer than what is bridged, that can't be told.
+    fn with_gap(&mut self, name: &str, changes: &[Change], scrapes: u32, fired: Vec<Fired>) {
         if self.pace.step > 60 {
             return;
         }
         let late = self.pace.late();
-        let through = (late - 5..=late).map(|step| (step, self.fired.clone())).collect();
-        self.add(&format!("{name}, and two scrapes fail"), changes, through);
+        let through = (late - 3 - scrapes..=late).map(|step| (step, fired.clone())).collect();
+        self.add(name, changes, through);
         if let Some(added) = self.out.last_mut() {
-            added.gap = Some((late - 4, late - 2));
+            added.gap = Some((late - 2 - scrapes, late - 2));
         }
-        self.has_gap = true;
     }
 
     /// It does not fire while these changes last.

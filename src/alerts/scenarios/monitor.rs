@@ -172,7 +172,12 @@ fn blind(plan: &Plan<'_>, alerts: &[&AlertRule], route: &RoutePlan<'_>, out: &mu
     about.fired = not_seen(plan, alerts, "canaries", "location", &locations);
     let after = unmeasured_after(route);
     let unsaid = since(Verdict::Undetermined, after + 20.0);
+    about.has_gap = false;
     about.fires("nobody can say what became of canaries", std::slice::from_ref(&unsaid));
+    about.silent(
+        "a hung replica says that canaries say nothing",
+        &[unsaid.clone().at(&replica), hung(&replica)],
+    );
     about.silent("canaries say nothing, but not for long", &[since(Verdict::Undetermined, after - 20.0)]);
     if let (Some((one, _)), Some((another, _))) = (all.first(), all.last()) {
         let later = since(Verdict::Undetermined, 10.0).at(another);
@@ -181,6 +186,8 @@ fn blind(plan: &Plan<'_>, alerts: &[&AlertRule], route: &RoutePlan<'_>, out: &mu
             &[unsaid.clone().at(one), later],
         );
     }
+    let paused = change(&f::CANARY_PAUSED, &[], Seg::Is(1.0));
+    about.silent("canaries say nothing, and it is paused", &[unsaid.clone(), paused]);
     about.silent("policy keeps canaries back", &[since(Verdict::Suppressed, after + 600.0)]);
     // What is gone is bridged for five minutes.
     let checks = (bad..bad + 14).map(|step| (step, Vec::new())).collect();
@@ -193,7 +200,7 @@ fn since(verdict: Verdict, seconds: f64) -> Change {
 }
 
 /// After how many seconds that is told, in the world of scenarios.
-fn unmeasured_after(route: &RoutePlan<'_>) -> f64 {
+pub(super) fn unmeasured_after(route: &RoutePlan<'_>) -> f64 {
     3.0 * EVERY + 2.0 * route.route.deadline.get().as_secs_f64()
 }
 

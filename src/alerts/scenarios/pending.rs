@@ -5,7 +5,7 @@ use super::{
     canary::{all_hung, and, hung, maintenance},
     change,
     customers::{accepted_in, all_frozen, failures, frozen},
-    track::Seg,
+    track::{Pace, Seg},
     world::{accepted, instances},
 };
 use crate::{
@@ -66,6 +66,7 @@ fn over_deadline(
     let mut by_one = stuck.clone();
     by_one[0] = by_one[0].clone().at(replica);
     about.fires("five on a quiet route, by one process", &by_one);
+    about.silent("five on a quiet route, says a stale replica", &and(&by_one, &[frozen(replica)]));
     about.silent("planned work, shown by one process", &and(&stuck, &[maintenance().at(replica)]));
     about.silent("planned work", &and(&stuck, &[maintenance()]));
     about.silent("planned work, and the store is away", &and(&stuck, &[maintenance(), all_hung()]));
@@ -90,6 +91,13 @@ fn over_deadline(
             _ => about.fires("a busy day is caught up with again", &begun_anew),
         }
         not_caught_up(&mut about, route);
+        // Nobody follows for two hours. What a day has is known all the same.
+        let pace = about.pace;
+        about.pace = Pace { before: 150, ..pace };
+        let gone = change(&f::LEDGER_WINDOW_ACCEPTED, &[], Seg::Absent).during(20, u32::MAX);
+        let many = day.max(configured.unwrap_or(0.0)) * 1.3;
+        about.fires("nobody has followed for two hours", &[over(many), gone]);
+        about.pace = pace;
     }
     let deadline = route.route.deadline.get().as_secs_f64();
     let old = |deadlines: f64| change(&f::LEDGER_OLDEST_PENDING_DUE, &[], Seg::Ago(deadline * deadlines));
