@@ -6,10 +6,11 @@ use super::{
 };
 
 /// What a route is doing, from what the rules and the evidence say.
-const ROUTE_STATES: [State; 3] = [
+const ROUTE_STATES: [State; 4] = [
     State(0, "arriving", colour::WELL),
     State(1, "failing, not yet sustained", colour::DOUBT),
     State(2, "failing: pages", colour::BAD),
+    State(3, "not measured", colour::BLIND),
 ];
 
 pub(super) fn board() -> Board {
@@ -39,10 +40,10 @@ fn sight() -> Vec<Panel> {
         Panel::new(
             Kind::Stat,
             "Since the last good iteration of each loop",
-            "The longest of the loops that canaries and figures depend on. Everything below is as old as this.",
+            "The longest of the loops, of any process, that canaries and figures depend on. Everything below may be as old as this.",
         )
         .query(
-            "max(time() - max by (loop) (delivery_monitor_loop_last_success_timestamp_seconds{loop=~\"scheduler|submitter|settler|evidence|publisher\"}))",
+            "max(time() - max by (job, instance, loop) (delivery_monitor_loop_last_success_timestamp_seconds{loop=~\"scheduler|submitter|settler|evidence|publisher\"}))",
             "oldest loop",
         )
         .unit(Unit::Seconds)
@@ -57,8 +58,8 @@ fn sight() -> Vec<Panel> {
         .unit(Unit::Seconds)
         .thresholds(colour::WELL, &[(120.0, colour::DOUBT), (300.0, colour::BLIND)])
         .size(6, 4),
-        Panel::new(Kind::Stat, "Store", "Whether the monitor can write down what it sees.")
-            .query("max(delivery_monitor_store_up)", "store")
+        Panel::new(Kind::Stat, "Store", "Whether every process of the monitor can write down what it sees.")
+            .query("min(delivery_monitor_store_up)", "store")
             .states(&[State(0, "down", colour::BLIND), State(1, "up", colour::WELL)])
             .size(3, 4),
         Panel::new(Kind::Stat, "Routes paused or in maintenance", "Paused routes are not measured; maintenance mutes their pages.")
@@ -74,12 +75,16 @@ fn routes() -> Vec<Panel> {
         Panel::new(
             Kind::StateTimeline,
             "Routes",
-            "Arriving; failing, but not sustained; and failing so that a person is paged. The last is what the rule says, so it needs the rules to be loaded.",
+            "Arriving; failing, but not sustained; failing so that a person is paged, which is what the rule says, so it needs the rules to be loaded; \
+             and not measured: paused, its canaries say nothing, or no process has read what settled.",
         )
         .query(
             "2 * max by (route) (ALERTS{alertname=\"CanaryDeliveryFailing\", alertstate=\"firing\", route=~\"$route\"}) \
              or max by (route) (delivery_canary_failing_since_timestamp_seconds{question=\"arrives\", route=~\"$route\"} > bool 0) \
-             or 0 * max by (route) (delivery_canary_interval_seconds{route=~\"$route\"})",
+             or 3 * max by (route) (delivery_canary_paused{route=~\"$route\"} == 1) \
+             or 3 * group by (route) (delivery_canary_unmeasured_since_timestamp_seconds{route=~\"$route\"}) \
+             or 0 * max by (route) (delivery_canary_failure_evidence{question=\"arrives\", route=~\"$route\"}) \
+             or 3 * group by (route) (delivery_canary_interval_seconds{route=~\"$route\"})",
             "{{route}}",
         )
         .states(&ROUTE_STATES)

@@ -195,6 +195,7 @@ fn settings(page_on: PageOn) -> Settings {
         route: route(),
         weights: weights(5.0),
         page_on,
+        locations: ["one", "two", "here"].map(Location::from_text).into(),
         corrected_for: FOLLOWED,
         slow: Severity::Ticket,
         muted: Vec::new(),
@@ -275,4 +276,19 @@ fn the_hold_is_that_of_the_rules() {
         }
     }
     assert_eq!(seen, 6);
+}
+
+#[test]
+fn a_location_that_is_configured_no_more_has_a_say_for_a_day() {
+    let renamed = |age: TimeDelta| {
+        let mut alarms = Alarms::new(settings(PageOn::Majority));
+        let good = minutes(0..0, 1, Verdict::OnTime);
+        let before = Judged { at: good[0].at - age, ..good[0] };
+        alarms.take(&Location::from_text("default"), &before);
+        let failing = minutes(0..120, 120, Verdict::Overdue);
+        failing.iter().for_each(|judged| alarms.take(&Location::from_text("here"), judged));
+        alarms.end(at(60 * 121)).len()
+    };
+    assert_eq!(renamed(TimeDelta::hours(1)), 0, "two locations, and one of them fails");
+    assert_eq!(renamed(TimeDelta::days(2)), 1, "it is gone, and the other fails");
 }

@@ -82,6 +82,13 @@ fn what_must_not_be_in_the_alertmanagers_configuration_is_found() {
         ),
         ("https://tickets.example.com/", "http://tickets.example.com/", "sends in the clear"),
         ("https://tickets.example.com/", "https://restarter.ops.svc/", "inside of the cluster"),
+        ("https://tickets.example.com/", "https://remediator:8443/", "inside of the cluster"),
+        ("https://tickets.example.com/", "https://example.com/pod_restart/", "`restart` is a word"),
+        (
+            "route:\n",
+            "global:\n  smtp_smarthost: notifications.internal:587\nroute:\n",
+            "a host of the monitored service",
+        ),
         ("https://tickets.example.com/", "https://kubernetes.default/", "the cluster's own interface"),
         ("https://tickets.example.com/", "https://example.com/restart/", "`restart` is a word"),
         (
@@ -121,7 +128,13 @@ fn what_must_not_be_in_the_alertmanagers_configuration_is_found() {
         let matchers = format!("{{receiver: none, matchers: [{matcher}]}}");
         found("am.yaml", &format!("route:\n  receiver: person\n  routes: [{matchers}]\n{receivers}"))
     };
-    for ours in ["'severity=\"page\"'", "'severity=~\"page|none\"'", "team=a", "alertname=Watchdog"] {
+    for ours in [
+        "'severity=\"page\"'",
+        "'alertname=\"CanaryDeliveryFailing\",severity=\"page\"'",
+        "'severity=~\"page|none\"'",
+        "team=a",
+        "alertname=Watchdog",
+    ] {
         let findings = tree(ours);
         assert!(findings.len() == 1 && findings[0].contains("`none` tells nobody"), "{ours}: {findings:?}");
     }

@@ -18,10 +18,20 @@ use crate::{
     },
 };
 use chrono::{DateTime, TimeDelta, Utc};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// How long the rules hold their tongue. A test holds it against the rules that are made.
 pub const HOLD: TimeDelta = TimeDelta::minutes(1);
+
+/// For so long after its last canary a location counts that is not configured.
+const UNKNOWN_FOR: TimeDelta = TimeDelta::days(1);
+
+/// The locations that are configured.
+fn locations(config: &Config) -> BTreeSet<Location> {
+    let of_alerts = config.alerts.iter().flat_map(|alerts| &alerts.locations);
+    let all = of_alerts.chain(&config.locations).chain([&config.location]);
+    all.map(|name| Location::from_text(name.clone())).collect()
+}
 
 /// A page, or a ticket, that would have come.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -47,6 +57,8 @@ pub struct Settings {
     pub weights: Weights,
     /// How many locations must fail.
     pub page_on: PageOn,
+    /// The locations that are configured. Another one, such as one that has had another name since, has a say for a day after its last canary.
+    pub locations: BTreeSet<Location>,
     /// How long a canary can still be judged anew.
     pub corrected_for: TimeDelta,
     /// What it is that canaries come late.
@@ -77,6 +89,7 @@ impl Settings {
                 evidence.sustain.delta(),
             ),
             page_on: route.page_on,
+            locations: locations(config),
             corrected_for: route.follow_for.delta() + TimeDelta::hours(1),
             slow: match differs.map(|differs| differs.slow).unwrap_or_default() {
                 SlowSeverity::Page => Severity::Page,
@@ -107,6 +120,8 @@ struct Alarm {
 pub struct Alarms {
     settings: Settings,
     locations: BTreeMap<Location, Replay>,
+    /// When something was last judged at each.
+    newest: BTreeMap<Location, DateTime<Utc>>,
     failing: Alarm,
     slow: Alarm,
     /// The bounds of planned work that are still ahead, the nearest last.
@@ -124,7 +139,16 @@ impl Alarms {
         let mut ahead: Vec<_> = settings.muted.iter().flat_map(|(from, until)| [*from, *until]).collect();
         ahead.sort_unstable_by(|one, other| other.cmp(one));
         let now = DateTime::<Utc>::MIN_UTC;
-        Self { settings, locations: BTreeMap::new(), failing, slow, ahead, now, pages: Vec::new() }
+        Self {
+            settings,
+            locations: BTreeMap::new(),
+            newest: BTreeMap::new(),
+            failing,
+            slow,
+            ahead,
+            now,
+            pages: Vec::new(),
+        }
     }
 
     /// Takes the next judgement of any location, by time.
@@ -134,6 +158,7 @@ impl Alarms {
         // A location can look from its first canary on.
         let fresh = || Replay::new(*weights, *corrected_for);
         self.locations.entry(location.clone()).or_insert_with(fresh).take(judged);
+        self.newest.insert(location.clone(), judged.at);
     }
 
     /// What was judged at one moment is looked at when time goes on. Planned work begins and ends also while nothing is judged.
@@ -149,11 +174,22 @@ impl Alarms {
         self.now = self.now.max(until);
     }
 
+    fn has_a_say(&self, location: &Location) -> bool {
+        let newest = self.newest.get(location).copied().unwrap_or(DateTime::<Utc>::MIN_UTC);
+        self.settings.locations.contains(location) || self.now.signed_duration_since(newest) <= UNKNOWN_FOR
+    }
+
     fn is_due(&self, question: Question) -> bool {
-        let at_bound = self.locations.values().filter(|replay| replay.is_at_bound(question)).count();
+        let at_bound = self
+            .locations
+            .iter()
+            .filter(|(name, replay)| self.has_a_say(name) && replay.is_at_bound(question))
+            .count();
         match self.settings.page_on {
             PageOn::Any => at_bound > 0,
-            PageOn::Majority => at_bound * 2 > self.locations.len(),
+            PageOn::Majority => {
+                at_bound * 2 > self.locations.iter().filter(|(name, _)| self.has_a_say(name)).count()
+            }
         }
     }
 

@@ -165,7 +165,7 @@ fn over_deadline(given: &Given<'_>) -> Option<Row> {
     }
     let few = given.number(entry, "pending past the deadline")?;
     let old = given.number(entry, "deadlines of age")?;
-    let budget = if given.route.is_followed() { given.route.budget() } else { 0.0 };
+    let budget = given.route.budget();
     row.bound = format!("more than {few} pending past the deadline");
     if budget > 0.0 {
         row.bound += &format!(", and than {} of a day's accepted", full(budget));

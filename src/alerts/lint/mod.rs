@@ -102,7 +102,11 @@ fn actuators(node: &Node, findings: &mut Findings<'_>) {
     match &node.content {
         Content::Scalar(scalar) => {
             let text = scalar.text.to_ascii_lowercase();
-            let mut words = text.split(|c: char| !c.is_ascii_alphanumeric() && c != '_');
+            // Both whole and in its parts, as in `pod_restart`; names of ours, which describe, are left out.
+            let words = text.split(|c: char| !c.is_ascii_alphanumeric() && c != '_');
+            let mut words = words
+                .filter(|word| !word.starts_with("delivery_"))
+                .flat_map(|word| std::iter::once(word).chain(word.split('_')));
             if let Some(word) = words.find(|word| ACTUATORS.contains(word)) {
                 findings.add(
                     node.mark,

@@ -8,7 +8,10 @@ use crate::{
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Kinds of receivers that tell a person.
-const KINDS: [&str; 13] = [
+const KINDS: [&str; 16] = [
+    "msteamsv2_configs",
+    "jira_configs",
+    "rocketchat_configs",
     "webhook_configs",
     "email_configs",
     "pagerduty_configs",
@@ -28,6 +31,9 @@ const KINDS: [&str; 13] = [
 const WHERE_IT_IS: &str = "write it under `receivers`; if this file is a part, such as that of `alerts generate`, merge first, and give the whole";
 
 pub(super) fn check(root: &Node, target_hosts: &BTreeSet<String>, findings: &mut Findings<'_>) {
+    if let Some(global) = get(root, "global") {
+        addresses("global", global, target_hosts, findings);
+    }
     let Some(tree) = get(root, "route") else { return };
     let receivers = get(root, "receivers");
     let known: BTreeMap<&str, &Node> = receivers
@@ -70,13 +76,31 @@ fn tells_nobody(receiver: &Node) -> bool {
 /// The values that these matchers ask of a label, where they ask for one exactly.
 fn asked(node: &Node, keys: [&str; 2], label: &str) -> Vec<String> {
     let listed = get(node, keys[0]).into_iter().flat_map(items).filter_map(text);
-    let plain = listed.map(|matcher| matcher.split_whitespace().collect::<String>().replace(['"', '\''], ""));
+    // Several may stand in one text, as in `{alertname="A",severity="page"}`.
+    let plain = listed.flat_map(|matchers| {
+        let inner = matchers.trim().trim_start_matches('{').trim_end_matches('}');
+        separate(inner).into_iter().map(|matcher| matcher.replace(['"', '\''], "")).collect::<Vec<_>>()
+    });
     let value = |matcher: String| {
         let (name, value) = matcher.split_once('=')?;
         (name == label && !value.starts_with('~')).then(|| value.to_owned())
     };
     let mapped = get(node, keys[1]).and_then(|map| text_of(map, label)).map(str::to_owned);
     plain.filter_map(value).chain(mapped).collect()
+}
+
+/// The matchers of a text, without blanks: a comma outside of quotes separates them.
+fn separate(text: &str) -> Vec<String> {
+    let (mut all, mut quoted) = (vec![String::new()], false);
+    for c in text.chars() {
+        quoted ^= c == '"';
+        match all.last_mut() {
+            Some(last) if (quoted || c != ',') && !c.is_whitespace() => last.push(c),
+            Some(_) if c == ',' && !quoted => all.push(String::new()),
+            _ => {}
+        }
+    }
+    all
 }
 
 /// Whether this list of matchers lets tickets through alone.
@@ -170,8 +194,13 @@ fn kinds(name: &str, receiver: &Node, target_hosts: &BTreeSet<String>, findings:
 fn addresses(name: &str, node: &Node, target_hosts: &BTreeSet<String>, findings: &mut Findings<'_>) {
     match &node.content {
         Content::Scalar(scalar) => {
-            let Ok(url) = reqwest::Url::parse(&scalar.text) else { return };
-            let Some(host) = url.host_str() else { return };
+            let url = reqwest::Url::parse(&scalar.text).ok().filter(reqwest::Url::has_host);
+            // A mail relay stands without a scheme, as `host:587`.
+            let bare = scalar.text.rsplit_once(':').filter(|(_, port)| port.parse::<u16>().is_ok());
+            let Some(host) = url.as_ref().and_then(|url| url.host_str()).or(bare.map(|(host, _)| host))
+            else {
+                return;
+            };
             let is_here = matches!(host, "127.0.0.1" | "[::1]" | "localhost");
             if target_hosts.contains(host) {
                 findings.add(
@@ -180,14 +209,15 @@ fn addresses(name: &str, node: &Node, target_hosts: &BTreeSet<String>, findings:
                     "the alert path must work while that service doesn't",
                 );
             }
-            if url.scheme() == "http" && !is_here {
+            if url.as_ref().is_some_and(|url| url.scheme() == "http") && !is_here {
                 findings.add(
                     node.mark,
                     format!("the receiver `{name}` sends in the clear"),
                     "write an `https` address",
                 );
             }
-            if host.ends_with(".svc") || host.ends_with(".cluster.local") {
+            let is_inside = [".svc", ".cluster.local", ".internal.svc"].iter().any(|end| host.ends_with(end));
+            if is_inside || (url.is_some() && !is_here && !host.contains(['.', ':'])) {
                 findings.add(
                     node.mark,
                     format!("the receiver `{name}` is inside of the cluster: `{host}`"),
