@@ -56,6 +56,8 @@ fn assert_whole(place: &Place, simulator: &Simulator, at_least: usize) {
     }
     assert!(by_slot.values().all(|n| *n == 1), "{by_slot:?}");
     let totals = simulator.totals();
+    // Two canaries of one slot would come under one key with two ids.
+    assert_eq!(totals.conflicts, 0, "one key came with other content");
     assert_eq!(
         (totals.submissions, totals.accepted),
         (submissions, accepted),
@@ -242,6 +244,10 @@ async fn trial_18_two_replicas_send_one_canary_a_slot_and_one_goes_on_alone() {
     });
     assert_eq!(second.terminate(), Some(0));
     assert_whole(&other, &world.simulator, 300);
+    // One submission each, but for what the one that was killed had under way.
+    let totals = world.simulator.totals();
+    let again = totals.submissions - totals.accepted - totals.refused;
+    assert!(again <= 40, "{again} canaries were sent a second time: {totals:?}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -261,4 +267,42 @@ async fn trial_24_twenty_restarts_send_no_extra_canary() {
         }
     }
     assert_whole(&place, &world.simulator, 1);
+    // All slots are those of the schedule, so that none was sent because a process began.
+    let slots: Vec<i64> = canaries(&place)
+        .iter()
+        .map(|canary| {
+            canary["slot"].as_str().and_then(|slot| slot.parse::<chrono::DateTime<chrono::Utc>>().ok())
+        })
+        .map(|slot| slot.expect("a time").timestamp_millis())
+        .collect();
+    assert!(slots.iter().all(|slot| slot % 1_000 == 0), "{slots:?}");
+}
+
+/// A canary that a dead process had planned stays where it is while its route is paused, also when the pause came while nobody ran.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_pause_holds_for_what_a_dead_process_left() {
+    let world = World::new(Shape { deadline: "20s", ..Shape::default() }).await;
+    let place = world.configure("monitor");
+    let mut first = place.serve_with(&[("DELIVERY_CANARY_CRASH_AT", "before_submission:3")]);
+    until("the monitor to die", 60, || if first.has_ended() { Ok(()) } else { Err("it runs".into()) });
+    let before = world.simulator.totals().submissions;
+    let left: Vec<Value> = canaries(&place).into_iter().filter(|c| c["verdict"].is_null()).collect();
+    assert!(!left.is_empty(), "it died with one that was planned");
+    let paused = place.command(&["pause", "--for", "10m", "--owner", "test", "--reason", "a trial"]);
+    assert!(paused.status.success(), "{paused:?}");
+    let _second = place.serve();
+    until("what was left to have a verdict", 120, || {
+        let all = canaries(&place);
+        let open = left
+            .iter()
+            .filter(|old| all.iter().any(|c| c["canary_id"] == old["canary_id"] && c["verdict"].is_null()));
+        match open.count() {
+            0 => Ok(()),
+            open => Err(format!("{open} open; log:\n{}", place.log())),
+        }
+    });
+    assert_eq!(world.simulator.totals().submissions, before, "something left on a route that is paused");
+    let bad: Vec<Value> =
+        canaries(&place).into_iter().filter(|c| c["class"] == "bad" || c["class"] == "unknown").collect();
+    assert!(bad.is_empty(), "that it was held back says nothing of the service: {bad:?}");
 }

@@ -307,6 +307,37 @@ fn events_of(folder: &std::path::Path, found: &mut BTreeSet<String>) {
     }
 }
 
+/// Lines of the log without an event, of the sources below this folder.
+fn without_event(folder: &std::path::Path, found: &mut Vec<String>) {
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            // The simulated service is no part of the monitor.
+            if path.file_name().is_some_and(|name| name != "simulator") {
+                without_event(&path, found);
+            }
+            continue;
+        }
+        let text = std::fs::read_to_string(&path).unwrap();
+        for level in ["error", "warn", "info"] {
+            let start = format!("tracing::{level}!(");
+            let calls = text.split(&start).skip(1);
+            let bare =
+                calls.filter(|call| !call.split(';').next().is_some_and(|call| call.contains("event = ")));
+            found.extend(
+                bare.map(|call| format!("{}: {}", path.display(), call.lines().take(2).collect::<String>())),
+            );
+        }
+    }
+}
+
+#[test]
+fn every_line_of_the_log_has_an_event() {
+    let mut found = Vec::new();
+    without_event(&std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("src"), &mut found);
+    assert!(found.is_empty(), "{found:#?}");
+}
+
 #[test]
 fn every_event_is_documented_and_every_documented_event_is_there() {
     let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR"));

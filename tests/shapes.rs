@@ -8,6 +8,7 @@ pub mod jobs;
 mod mutable_row;
 mod null_states;
 pub mod plain;
+mod two_tables;
 pub mod watch;
 
 use crate::common::postgres;

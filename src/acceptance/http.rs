@@ -110,6 +110,7 @@ impl HttpSubmitter {
     /// Counts and logs what was stopped, without anything of the request itself.
     fn stopped(&self, request: &Request, stop: &Stop) -> SubmissionResult {
         tracing::warn!(
+            event = "guard_stopped",
             canary_id = %request.plan.canary_id,
             route = %request.plan.route,
             reason = stop.reason.word(),

@@ -74,6 +74,19 @@ pub async fn run(loaded: &Loaded) -> Vec<CheckResult> {
 }
 
 async fn store(config: &Config) -> CheckResult {
+    let looked = match store::look_at(&config.store).await {
+        Ok(store::Standing::Current) => None,
+        Ok(store::Standing::Empty) => {
+            Some("can be reached; it is empty, and `serve` makes what it needs".to_owned())
+        }
+        Ok(store::Standing::Older { step, known }) => Some(format!(
+            "can be reached; it is at step {step}, and `serve` of this release brings it to {known}: older releases do not start on it then"
+        )),
+        Err(error) => return result("store".into(), Err(error.to_string()), ""),
+    };
+    if let Some(detail) = looked {
+        return result("store".into(), Ok(detail), "");
+    }
     let tried = async {
         let store = store::open(&config.store).await.map_err(|error| error.to_string())?;
         let look = store.look().await.map_err(|error| error.to_string())?;

@@ -56,7 +56,7 @@ pub async fn pause(args: PauseArgs) -> Result<Outcome> {
     let now = clock::now();
     let pause = Pause { route, owner: args.owner, reason: args.reason, until: now + args.duration.delta() };
     opened.store.pause(&pause, &operation(&pause.owner, "pause", pause.route.as_ref())).await?;
-    let command = Ending { owner: &pause.owner, config: &args.config }.command(pause.route.as_ref());
+    let command = Ending { owner: Some(&pause.owner), config: &args.config }.command(pause.route.as_ref());
     say!(
         "{} paused until {}; `{command}` ends that sooner",
         subject(pause.route.as_ref()),
@@ -89,7 +89,7 @@ pub async fn resume(args: ResumeArgs) -> Result<Outcome> {
     let has_ended =
         opened.store.resume(route.as_ref(), &operation(&args.owner, "resume", route.as_ref())).await?;
     let left = opened.store.pauses(clock::now()).await?;
-    let ending = Ending { owner: &args.owner, config: &args.config };
+    let ending = Ending { owner: Some(&args.owner), config: &args.config };
     for line in after_resume(route.as_ref(), has_ended, &left, &ending) {
         say!("{line}");
     }

@@ -9,11 +9,14 @@ pub fn whole_seconds(at: DateTime<Utc>) -> String {
     at.to_rfc3339_opts(SecondsFormat::Secs, true)
 }
 
+/// In a shell, the name of whoever runs a command.
+const ME: &str = "\"$(id -un)\"";
+
 /// How a pause is ended by whoever runs a command, on the configuration that it was given.
 #[derive(Clone, Copy, Debug)]
 pub struct Ending<'a> {
-    /// Who runs it.
-    pub owner: &'a str,
+    /// Who runs it; nothing where that is not known.
+    pub owner: Option<&'a str>,
     /// The configuration.
     pub config: &'a ConfigFile,
 }
@@ -24,7 +27,9 @@ impl Ending<'_> {
         let route = route.map_or_else(String::new, |route| format!(" {}", paste::word(route.as_str())));
         let location = self.config.location.as_deref();
         let location = location.map_or_else(String::new, |name| format!(" --location {}", paste::word(name)));
-        let (owner, path) = (paste::word(self.owner), paste::word(&self.config.path.display().to_string()));
+        let path = paste::word(&self.config.path.display().to_string());
+        // Who pastes it is who ends the pause: the shell knows by what name.
+        let owner = self.owner.map_or_else(|| ME.to_owned(), paste::word);
         format!("delivery-canary resume{route} --owner {owner} --config {path}{location}")
     }
 }
@@ -112,7 +117,7 @@ mod tests {
     fn each_pause_in_the_way_is_named_with_who_until_when_and_why() {
         let (all, own, other) = (pause(None), pause(Some("r1")), pause(Some("r2")));
         let config = config();
-        let ending = Ending { owner: "on call", config: &config };
+        let ending = Ending { owner: Some("on call"), config: &config };
         let said = |pauses: &[Pause]| in_the_way(pauses, &name("r1"), &ending);
         assert_eq!(said(std::slice::from_ref(&all)), format!("all routes are {ALL}"));
         assert_eq!(said(&[other.clone(), own.clone()]), format!("webhook/r1 is {OWN}"));
@@ -121,11 +126,20 @@ mod tests {
     }
 
     #[test]
+    fn whoever_did_not_say_who_he_is_ends_a_pause_by_his_own_name() {
+        let config = config();
+        let ending = Ending { owner: None, config: &config };
+        let said = told(&pause(None), "", &ending);
+        assert!(said.contains("paused by ops until"), "{said}");
+        assert!(said.contains("`delivery-canary resume --owner \"$(id -un)\" --config"), "{said}");
+    }
+
+    #[test]
     fn a_resume_says_what_is_still_paused() {
         let (all, own, other) = (pause(None), pause(Some("r1")), pause(Some("r2")));
         let route = name("r1");
         let config = config();
-        let ending = Ending { owner: "on call", config: &config };
+        let ending = Ending { owner: Some("on call"), config: &config };
         let said =
             |route, has_ended, left: &[Pause]| after_resume(route, has_ended, left, &ending).join("\n");
         let one = Some(&route);

@@ -16,7 +16,7 @@ use crate::{
     monitor::{planner, reloader, submitter::Submissions},
     store::{self, Operation, Planned, Stored},
 };
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result};
 use chrono::{DateTime, DurationRound, SecondsFormat, SubsecRound, TimeDelta, Utc};
 use std::{sync::Arc, time::Duration};
 use tokio_util::sync::CancellationToken;
@@ -29,6 +29,14 @@ const LOOKED_THROUGH: u32 = 10_000;
 #[error("{0}")]
 pub struct NotNow(pub String);
 
+/// Who sends a canary, where nobody is named.
+const OPERATOR: &str = "operator";
+
+/// What became of a canary can't be said.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+pub struct NobodyCanSay(pub String);
+
 /// Sends one canary now. `ending` is how whoever sends it would end a pause that is in the way.
 pub async fn manual(hand: &Hand, route: &RouteName, ending: &Ending<'_>) -> Result<CanaryId> {
     let shared = &hand.shared;
@@ -39,6 +47,7 @@ pub async fn manual(hand: &Hand, route: &RouteName, ending: &Ending<'_>) -> Resu
     let mut request = planner::plan(shared, route, CanaryKind::Manual, now.trunc_subsecs(3), None, now);
     // The schedule has the first right to the cap: what is to come in this clock hour is left to it.
     request.hourly_cap = request.hourly_cap.saturating_sub(still_to_come(&route.scheduled().schedule, now));
+    // Nobody holds it again meanwhile: it is held for all its submissions.
     let lease = planner::lease(shared, planner::longest_submission(route, shared, CanaryKind::Manual), now);
     let answer = shared.store.plan(std::slice::from_ref(&request), &lease).await?;
     match answer.first() {
@@ -55,11 +64,14 @@ pub async fn manual(hand: &Hand, route: &RouteName, ending: &Ending<'_>) -> Resu
             return Err(NotNow(reason).into());
         }
         Some(Planned::Taken) | None => {
-            bail!("another canary was sent by hand in the same millisecond; send again")
+            return Err(
+                NotNow("another canary was sent by hand in the same millisecond; send again".into()).into()
+            );
         }
     }
     let on = request.plan.canary_id.to_string();
-    shared.store.note(&Operation { at: now, who: ending.owner.to_owned(), what: "send".into(), on }).await?;
+    let who = ending.owner.unwrap_or(OPERATOR).to_owned();
+    shared.store.note(&Operation { at: now, who, what: "send".into(), on }).await?;
     let id = request.plan.canary_id;
     let submissions = Submissions::new(Arc::clone(shared), CancellationToken::new());
     submissions.submit(Arc::clone(route), request.plan);
@@ -120,10 +132,11 @@ pub async fn until_settled(hand: &Hand, id: CanaryId, every: Duration) -> Result
         }
         // A canary always has a verdict soon after its settlement, where somebody serves.
         if clock::now() > found.0.canary.settles_at() + TimeDelta::seconds(60) {
-            bail!(
+            let reason = format!(
                 "no verdict a minute after it was due: the process that serves on this store gives it, and none does or it stands \
                  still; last seen: {last_seen}"
             );
+            return Err(NobodyCanSay(reason).into());
         }
         tokio::time::sleep(every).await;
     }

@@ -99,7 +99,8 @@ impl Source for FileSource {
             self.source.reload_if_changed(&wiring::environment)
         };
         let Some(result) = result else { return Ok(None) };
-        let loaded = result.map_err(|faults| faults.to_string())?;
+        // This goes into the log, where no value belongs: it may be a recipient.
+        let loaded = result.map_err(|faults| faults.without_values().to_string())?;
         let restart = watch::changes_needing_restart(&self.in_force, &loaded.config);
         if !restart.is_empty() {
             return Err(format!(
@@ -109,14 +110,17 @@ impl Source for FileSource {
         }
         let adapters =
             wiring::adapters(&loaded.config, &self.shared.counters).map_err(|error| format!("{error:#}"))?;
+        // All or none: with the new rules of one receiver and the old secrets of the rest nothing would arrive.
+        let mut prepared = Vec::new();
         for receiver in &self.receivers {
             let Some(Receiver::Webhook(settings)) = loaded.config.receivers.get(receiver.name()) else {
                 continue;
             };
             let rules =
                 wiring::rules_of(&loaded.config, receiver.name()).map_err(|error| format!("{error:#}"))?;
-            receiver.reload(settings, rules).map_err(|error| error.to_string())?;
+            prepared.push((receiver, receiver.prepare(settings, rules).map_err(|error| error.to_string())?));
         }
+        prepared.into_iter().for_each(|(receiver, rules)| receiver.take(rules));
         self.in_force = loaded.config.clone();
         Ok(Some(Fresh { config: loaded.config, hash: loaded.hash, adapters }))
     }

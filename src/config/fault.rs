@@ -59,6 +59,12 @@ impl Faults {
         &self.0
     }
 
+    /// The same without the values: for the log, which holds no recipient.
+    #[must_use]
+    pub fn without_values(self) -> Self {
+        Self(self.0.into_iter().map(|fault| Fault { value: None, ..fault }).collect())
+    }
+
     /// The faults, sorted by place.
     pub fn into_vec(self) -> Vec<Fault> {
         self.0

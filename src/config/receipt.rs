@@ -1,9 +1,32 @@
 //! How a canary is received and what its content must be, as configuration.
 
 use super::scalar::{Secret, Span};
+use base64::{
+    Engine,
+    alphabet::STANDARD,
+    engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig},
+};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::{net::SocketAddr, path::PathBuf};
+
+/// Room for one compiled regular expression, in bytes: what is larger is refused, here and where it is compiled to be used.
+pub const REGEX_BYTES: usize = 256 * 1024;
+
+/// Least bytes of a key that signs by Standard Webhooks.
+pub const LEAST_KEY_BYTES: usize = 16;
+
+/// Some senders leave the padding out; the bytes are the same.
+pub const BASE64: GeneralPurpose = GeneralPurpose::new(
+    &STANDARD,
+    GeneralPurposeConfig::new().with_decode_padding_mode(DecodePaddingMode::Indifferent),
+);
+
+/// The key that is written as `whsec_` and base64, or as base64 alone; nothing where it is neither, or shorter than [`LEAST_KEY_BYTES`].
+pub fn standard_key(secret: &str) -> Option<Vec<u8>> {
+    let key = BASE64.decode(secret.strip_prefix("whsec_").unwrap_or(secret)).ok()?;
+    (key.len() >= LEAST_KEY_BYTES).then_some(key)
+}
 
 /// A sink of canaries. Exactly one kind is given.
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize, JsonSchema)]

@@ -88,6 +88,7 @@ pub fn changes_needing_restart(old: &Config, new: &Config) -> Vec<&'static str> 
     note(old.listeners == new.listeners, "listeners");
     note(old.store == new.store, "store");
     note(old.log == new.log, "log");
+    note(old.grace == new.grace, "grace");
     note(receivers(old) == receivers(new), "receivers: names, listen, max_connections");
     changes
 }

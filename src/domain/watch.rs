@@ -68,6 +68,10 @@ pub struct Watch {
     pub bound: TimeDelta,
 }
 
+/// How long marks are kept after the newest one. A verdict that is due later than that after its first submission could be proven by none of
+/// them, so no configuration has one.
+pub const KEPT: TimeDelta = TimeDelta::days(2);
+
 /// The longest gap that still proves an open sink, where a message to ourselves is sent so often: three of its intervals, at least
 /// five seconds. One message that is lost is no outage, and a busy machine is no outage either.
 pub fn bound(every: Duration) -> TimeDelta {

@@ -46,6 +46,26 @@ impl Counter {
     }
 }
 
+/// A count that follows a total which is counted elsewhere, and which begins at 0 again with each reload.
+#[derive(Debug, Default)]
+pub struct Following {
+    count: Counter,
+    total: AtomicU64,
+}
+
+impl Following {
+    /// Takes what came since the total was last seen. One that is below what it was began anew.
+    pub fn follow(&self, total: u64) {
+        let before = self.total.swap(total, Ordering::Relaxed);
+        self.count.add(total.checked_sub(before).unwrap_or(total));
+    }
+
+    /// The count.
+    pub fn get(&self) -> u64 {
+        self.count.get()
+    }
+}
+
 /// A histogram of durations.
 #[derive(Debug)]
 pub struct Histogram {
@@ -138,20 +158,20 @@ pub struct LedgerCounters {
     /// How long readings took, failed ones included.
     pub read_seconds: Histogram,
     /// Rows read.
-    pub rows_read: Counter,
+    pub rows_read: Following,
     /// Rows whose status isn't in the status table.
-    pub unmapped_statuses: Counter,
+    pub unmapped_statuses: Following,
     /// Times that were refused.
-    pub refused_times: Counter,
+    pub refused_times: Following,
 }
 
 impl Default for LedgerCounters {
     fn default() -> Self {
         Self {
             read_seconds: Histogram::new(&READ_BOUNDS_SECONDS),
-            rows_read: Counter::default(),
-            unmapped_statuses: Counter::default(),
-            refused_times: Counter::default(),
+            rows_read: Following::default(),
+            unmapped_statuses: Following::default(),
+            refused_times: Following::default(),
         }
     }
 }

@@ -70,18 +70,26 @@ impl ReceiverCounters {
 }
 
 impl LedgerCounters {
-    /// Rises to the counts of the ledger's adapter. How long readings take is observed by whoever makes them.
+    /// Takes what the ledger's adapter counted since. How long readings take is observed by whoever makes them.
     pub fn follow(&self, figures: &LedgerFigures) {
-        self.rows_read.raise_to(figures.rows_read);
-        self.unmapped_statuses.raise_to(figures.unmapped_statuses);
-        self.refused_times.raise_to(figures.refused_times);
+        self.rows_read.follow(figures.rows_read);
+        self.unmapped_statuses.follow(figures.unmapped_statuses);
+        self.refused_times.follow(figures.refused_times);
     }
 }
 
 impl LedgerSnapshot {
-    /// What the outside may see of a ledger: its newest good reading, and what its adapter knows of it.
+    /// What the outside may see of a ledger: its newest reading, and what its adapter knows of it.
     pub fn new(pending: Option<PendingSnapshot>, flow: FlowReport, figures: &LedgerFigures) -> Self {
         let (role_can_write, lag) = (figures.role_can_write, figures.lag);
-        Self { pending, flow, role_can_write, lag, history: AuditSums::default(), violations_in_sample: 0 }
+        Self {
+            pending_read_at: pending.as_ref().map(|pending| pending.as_of),
+            pending,
+            flow,
+            role_can_write,
+            lag,
+            history: AuditSums::default(),
+            violations_in_sample: 0,
+        }
     }
 }

@@ -5,7 +5,7 @@ use super::{
     agenda::{Agenda, StreamKey},
     crash, planner,
     shared::Shared,
-    submitter::Submissions,
+    submitter::{HELD_FOR, Submissions},
 };
 use crate::{
     catalog::labels::LoopName,
@@ -174,6 +174,20 @@ impl Scheduler {
             return Ok(());
         }
         self.handled.retain(|(route, _), _| active.routes.contains_key(route));
+        if let Some(before) = &self.scheduled {
+            // By another schedule, slots before now were not owed.
+            for ((name, kind), handled) in &mut self.handled {
+                let (Some(old), Some(new)) = (before.routes.get(name), active.routes.get(name)) else {
+                    continue;
+                };
+                let (was, is) = (&old.config, &new.config);
+                if (&was.schedule, &was.replay, &was.controls) != (&is.schedule, &is.replay, &is.controls)
+                    && let Some(stream) = new.streams.iter().find(|stream| stream.kind == *kind)
+                {
+                    handled.until = handled.until.max(now - stream.offset);
+                }
+            }
+        }
         let streams = active.routes.values().flat_map(|route| route.streams.iter().map(move |s| (route, s)));
         let mut fresh: Vec<(StreamKey, DateTime<Utc>)> =
             streams.map(|(route, s)| ((route.name.clone(), s.kind), now - s.offset)).collect();
@@ -307,7 +321,9 @@ impl Scheduler {
             return Ok(());
         }
         let longest = |w: &Wish| planner::longest_submission(&w.route, shared, w.request.plan.kind);
-        let lease = planner::lease(shared, wishes.iter().map(longest).max().unwrap_or_default(), now);
+        // What is under way is held again in time. A longer lease would only keep what a crash left from being sent all the same.
+        let longest = wishes.iter().map(longest).max().unwrap_or_default().min(HELD_FOR);
+        let lease = planner::lease(shared, longest, now);
         let requests: Vec<PlanRequest> = wishes.iter().map(|w| w.request.clone()).collect();
         let answers = match shared.store.plan(&requests, &lease).await {
             Ok(answers) => answers,

@@ -25,7 +25,10 @@ use arc_swap::{ArcSwap, ArcSwapOption};
 use chrono::{DateTime, Utc};
 use std::{
     collections::BTreeMap,
-    sync::{Arc, Mutex, MutexGuard, PoisonError, atomic::AtomicBool},
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
     time::Instant,
 };
 use tokio::sync::Notify;
@@ -44,6 +47,7 @@ pub struct Shared {
     pub active: ArcSwap<Active>,
     /// Pauses in force, as last read.
     pub pauses: ArcSwap<Vec<Pause>>,
+    knows_pauses: AtomicBool,
     /// The progress of each loop.
     pub loops: Loops,
     /// Counters and histograms of what this process does.
@@ -63,6 +67,7 @@ pub struct Shared {
     /// Lookups that ledgers did not answer.
     pub unanswered: Unanswered,
     pending: Mutex<BTreeMap<String, Arc<PendingSnapshot>>>,
+    pending_read_at: Mutex<BTreeMap<String, DateTime<Utc>>>,
     flows: Mutex<BTreeMap<String, FlowReport>>,
     receivers: Mutex<BTreeMap<String, Arc<ReceiverStats>>>,
     came: Mutex<BTreeMap<String, Instant>>,
@@ -89,6 +94,7 @@ impl Shared {
             store,
             active: ArcSwap::from_pointee(active),
             pauses: ArcSwap::default(),
+            knows_pauses: AtomicBool::new(false),
             loops,
             counters,
             snapshot: Arc::default(),
@@ -101,6 +107,7 @@ impl Shared {
             sights: Mutex::default(),
             unanswered: Unanswered::default(),
             pending: Mutex::default(),
+            pending_read_at: Mutex::default(),
             flows: Mutex::default(),
             receivers: Mutex::default(),
             came: Mutex::default(),
@@ -155,8 +162,23 @@ impl Shared {
         lock(&self.sights).clone()
     }
 
-    /// Publishes everybody's pending notifications of a ledger; nothing when it could not be read: a stale age is no age.
+    /// Takes the pauses that are in force.
+    pub fn learn_pauses(&self, pauses: Vec<Pause>) {
+        self.pauses.store(Arc::new(pauses));
+        self.knows_pauses.store(true, Ordering::Release);
+    }
+
+    /// Whether the pauses were read since the start.
+    pub fn knows_pauses(&self) -> bool {
+        self.knows_pauses.load(Ordering::Acquire)
+    }
+
+    /// Publishes everybody's pending notifications of a ledger; nothing when it could not be read: a stale age is no age. When they were last
+    /// read stays known.
     pub fn publish_pending(&self, ledger: &str, snapshot: Option<PendingSnapshot>) {
+        if let Some(snapshot) = &snapshot {
+            lock(&self.pending_read_at).insert(ledger.to_owned(), snapshot.as_of);
+        }
         let mut pending = lock(&self.pending);
         match snapshot {
             Some(snapshot) => pending.insert(ledger.to_owned(), Arc::new(snapshot)),
@@ -167,6 +189,11 @@ impl Shared {
     /// Everybody's pending notifications, by ledger.
     pub fn pending(&self) -> BTreeMap<String, Arc<PendingSnapshot>> {
         lock(&self.pending).clone()
+    }
+
+    /// As of when everybody's pending notifications of a ledger were last read well.
+    pub fn pending_read_at(&self, ledger: &str) -> Option<DateTime<Utc>> {
+        lock(&self.pending_read_at).get(ledger).copied()
     }
 
     /// What is known of the flow of a ledger.

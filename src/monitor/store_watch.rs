@@ -54,7 +54,7 @@ pub async fn run(shared: Arc<Shared>, cancel: CancellationToken) {
 /// The look comes first: it sets our clock, by which all else is done.
 async fn look(shared: &Shared, write: bool) -> Result<Option<Skew>, StoreError> {
     let look = shared.store.look().await?;
-    shared.pauses.store(Arc::new(look.pauses));
+    shared.learn_pauses(look.pauses);
     shared.store_skew.store(look.skew.map(Arc::new));
     if write {
         shared.store.ping().await?;

@@ -29,8 +29,9 @@ const MOST_AT_A_TIME: usize = 1024;
 /// Most submissions that wait for a place. While there are more, nothing is planned.
 const MOST_WAITING: usize = 1024;
 
-/// How long a canary that was taken over is held. It is held again before that ends, for as long as it is under way here.
-const HELD_FOR: TimeDelta = TimeDelta::seconds(60);
+/// How long a canary that is planned or taken over is held. It is held again before that ends, for as long as it is under way here: so one that a
+/// crash left is free soon enough to be sent all the same.
+pub(super) const HELD_FOR: TimeDelta = TimeDelta::seconds(60);
 
 /// Most that are taken over at a time.
 const TAKEN_AT_A_TIME: u32 = 256;
@@ -127,6 +128,10 @@ impl Submissions {
 
     /// Takes over what a process that is gone left unsubmitted, and holds on to what is under way here. Runs until it is cancelled.
     pub async fn take_over(self, cancel: CancellationToken) {
+        // Until it is known what is paused, nothing goes out again.
+        while !cancel.is_cancelled() && !self.shared.knows_pauses() {
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
         while !cancel.is_cancelled() {
             let result = self.take_over_once().await;
             self.shared.loops.ended(LoopName::Submitter, result.is_ok(), clock::now());
@@ -190,6 +195,10 @@ impl Submissions {
         let Some(submitter) = self.submitter(&plan) else { return };
         let (request, traces) = self.request(route, &plan);
         let (most, mut wait) = self.bounds(route, plan.kind);
+        // What is paused stays as it was left: that it may have left before is no news of the service either.
+        if self.is_held(&plan) {
+            return self.append(&plan, Vec::new(), !self.cancel.is_cancelled()).await;
+        }
         let mut events = before;
         if !events.is_empty() {
             self.append(&plan, events.clone(), false).await;
@@ -203,7 +212,7 @@ impl Submissions {
         }
         for number in 1..=most {
             // The kill switch is asked before each request leaves, not only when the slot was planned.
-            if self.shared.paused(&plan.route, clock::now()).is_some() || self.cancel.is_cancelled() {
+            if self.is_held(&plan) {
                 return self.append(&plan, Vec::new(), !self.cancel.is_cancelled()).await;
             }
             crash::point("before_submission");
@@ -228,6 +237,11 @@ impl Submissions {
             }
             wait *= 2;
         }
+    }
+
+    /// Whether nothing of it may leave now: its route is paused, or this process ends.
+    fn is_held(&self, plan: &Plan) -> bool {
+        self.cancel.is_cancelled() || self.shared.paused(&plan.route, clock::now()).is_some()
     }
 
     /// One key at once and after an aborted request: one id and one effect are expected.

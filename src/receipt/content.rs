@@ -2,15 +2,12 @@
 
 use super::message::{Message, PlaceError, Spot};
 use crate::{
-    config::receipt::Expectation,
+    config::receipt::{Expectation, REGEX_BYTES},
     domain::{evidence::Content, route::CanaryId, traceparent::traceparent},
 };
 use regex::{Regex, RegexBuilder};
 use std::collections::BTreeSet;
 use thiserror::Error;
-
-/// Room for one compiled expression, in bytes; and for the cache of its matching, whose time is linear in the text.
-const REGEX_BYTES: usize = 256 * 1024;
 
 /// Why an expectation can't be used.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
@@ -165,6 +162,7 @@ impl Compiled {
 fn regex(pattern: &str) -> Result<Regex, String> {
     RegexBuilder::new(pattern)
         .size_limit(REGEX_BYTES)
+        // The same for the cache of its matching, whose time is linear in the text.
         .dfa_size_limit(REGEX_BYTES)
         .build()
         .map_err(|error| error.to_string())

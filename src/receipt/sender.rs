@@ -1,12 +1,11 @@
 //! How the sender of a webhook proves itself, besides by the canary's token.
 
 use super::message::{Message, PlaceError, header};
-use crate::config::{receipt::Sender, scalar::Secret};
-use base64::{
-    Engine,
-    alphabet::STANDARD,
-    engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig},
+use crate::config::{
+    receipt::{BASE64, LEAST_KEY_BYTES, Sender, standard_key},
+    scalar::Secret,
 };
+use base64::Engine;
 use chrono::{DateTime, TimeDelta, Utc};
 use hmac::{Hmac, Mac};
 use hyper::header::{HeaderName, HeaderValue};
@@ -18,12 +17,6 @@ use thiserror::Error;
 const ID: HeaderName = HeaderName::from_static("webhook-id");
 const TIMESTAMP: HeaderName = HeaderName::from_static("webhook-timestamp");
 const SIGNATURE: HeaderName = HeaderName::from_static("webhook-signature");
-const LEAST_KEY_BYTES: usize = 16;
-/// Some senders leave the padding out; the bytes are the same.
-const BASE64: GeneralPurpose = GeneralPurpose::new(
-    &STANDARD,
-    GeneralPurposeConfig::new().with_decode_padding_mode(DecodePaddingMode::Indifferent),
-);
 
 /// Why a sender could never prove itself so.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
@@ -91,7 +84,7 @@ impl SenderProof {
                 digests: each(&shared.secrets, |secret| Some(Sha256::digest(secret.as_bytes()).into()))?,
             }),
             Sender::StandardWebhooks(standard) => Ok(Self::StandardWebhooks {
-                keys: each(&standard.secrets, standard_key)?,
+                keys: each(&standard.secrets, key_of)?,
                 tolerance: standard.tolerance.delta(),
             }),
         }
@@ -123,9 +116,8 @@ fn each<T>(secrets: &[Secret], one: impl Fn(&str) -> Option<T>) -> Result<Vec<T>
         .collect()
 }
 
-fn standard_key(secret: &str) -> Option<Hmac<Sha256>> {
-    let key = BASE64.decode(secret.strip_prefix("whsec_").unwrap_or(secret)).ok()?;
-    (key.len() >= LEAST_KEY_BYTES).then(|| Hmac::new_from_slice(&key).ok()).flatten()
+fn key_of(secret: &str) -> Option<Hmac<Sha256>> {
+    Hmac::new_from_slice(&standard_key(secret)?).ok()
 }
 
 /// The value of a header that came exactly once.

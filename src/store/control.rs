@@ -8,14 +8,11 @@ use super::{
 };
 use crate::domain::{
     route::RouteName,
-    watch::{Mark, MarkKind, Way},
+    watch::{KEPT, Mark, MarkKind, Way},
 };
 use chrono::{DateTime, TimeDelta, Utc};
 use sqlx::{AnyConnection, any::AnyRow};
 use uuid::Uuid;
-
-/// How long proofs of a sink are kept after the newest one.
-const PROOFS_KEPT: TimeDelta = TimeDelta::days(2);
 
 /// Proofs that lie so far ahead of a new one were written by a clock that was wrong. Left alone, they would prove something when their
 /// time comes.
@@ -110,7 +107,5 @@ pub(super) async fn prove_sink(
         execute(conn, text, values![way.as_str(), micros(at), is_opened]).await?;
     }
     let text = "DELETE FROM sink_proof WHERE receiver = $1 AND (at < $2 OR at > $3)";
-    execute(conn, text, values![way.as_str(), micros(at - PROOFS_KEPT), micros(at + PROOFS_AHEAD)])
-        .await
-        .map(drop)
+    execute(conn, text, values![way.as_str(), micros(at - KEPT), micros(at + PROOFS_AHEAD)]).await.map(drop)
 }

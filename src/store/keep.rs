@@ -10,7 +10,7 @@ use super::{
     sums::{Family, kept_name},
 };
 use crate::domain::route::Location;
-use chrono::{DateTime, Utc};
+use chrono::{DateTime, TimeDelta, Utc};
 use sqlx::AnyConnection;
 
 /// Takes over what another process left, and renews what is the owner's own. What it took first, nobody else takes.
@@ -119,7 +119,8 @@ pub(super) async fn prune_the_rest(conn: &mut AnyConnection, horizon: &Horizon) 
         });
     let followers = format!("DELETE FROM follower WHERE {UNFOLLOWED}");
     let bounds: [(&str, DateTime<Utc>); 10] = [
-        ("DELETE FROM cap WHERE clock_hour < $1", horizon.canaries),
+        // The hour that runs still counts, however short canaries are kept.
+        ("DELETE FROM cap WHERE clock_hour < $1", horizon.canaries - TimeDelta::hours(2)),
         ("DELETE FROM pause WHERE ends_at < $1", horizon.canaries),
         ("DELETE FROM operation WHERE at < $1", horizon.hours),
         ("DELETE FROM stream WHERE slot < $1", horizon.hours),

@@ -33,7 +33,7 @@ pub use audit::{AuditSave, AuditStore, AuditSums};
 pub use claim::{Claim, claim, is_served};
 pub use error::StoreError;
 pub use look::Look;
-pub use open::open;
+pub use open::{Standing, look_at, open};
 pub use past::{Past, PastStore};
 pub use sums::{ControlSum, WindowSum};
 

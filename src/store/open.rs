@@ -40,16 +40,59 @@ pub async fn open(config: &StoreConfig) -> Result<Arc<dyn Store>, StoreError> {
     }
 }
 
+/// What opening a store would find and do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Standing {
+    /// There is no file, or no table of ours: `serve` makes them.
+    Empty,
+    /// An older release wrote it: `serve` brings it up to date, after which that release does not start on it any more.
+    Older {
+        /// Its step.
+        step: usize,
+        /// The step of this release.
+        known: usize,
+    },
+    /// It is of this release.
+    Current,
+}
+
+/// Looks at a store and changes nothing, not even that there is one.
+///
+/// # Errors
+/// As [`open`]: where it can't be reached or read, or a newer release wrote it.
+pub async fn look_at(config: &StoreConfig) -> Result<Standing, StoreError> {
+    sqlx::any::install_default_drivers();
+    let (options, dialect) = match config {
+        StoreConfig::Sqlite(config) => {
+            if !config.path.exists() {
+                return folder_of(&config.path).map(|()| Standing::Empty);
+            }
+            (sqlite_options(&config.path, "ro")?, Dialect::Sqlite)
+        }
+        StoreConfig::Postgres(config) => (postgres_options(config)?, Dialect::Postgres),
+    };
+    let look = async {
+        let mut bare = options.connect().await?;
+        let step = super::schema::step(&mut bare, dialect).await?;
+        bare.close().await?;
+        Ok(step)
+    };
+    let known = super::schema::KNOWN;
+    match Database::within(CALL_LIMIT, look).await.map_err(StoreError::from)? {
+        0 => Ok(Standing::Empty),
+        step if step < known => Ok(Standing::Older { step, known }),
+        step if step > known => Err(StoreError::Schema(format!(
+            "it is at step {step} and this release knows {known}: run the newer release again, or give this one a store of its own"
+        ))),
+        _ => Ok(Standing::Current),
+    }
+}
+
 async fn open_sqlite(config: &SqliteStore) -> Result<Arc<dyn Store>, StoreError> {
     let path = &config.path;
     make_file(path)?;
     let refused = |reason: String| StoreError::Refused(format!("{}: {reason}", path.display()));
-    let name = path.to_str().ok_or_else(|| refused("the name of the file must be UTF-8".into()))?;
-    // The text of an address, in which a few characters of a file's name would have a meaning.
-    let escaped = name.replace('%', "%25").replace('?', "%3F").replace('#', "%23");
-    let options = AnyConnectOptions::from_str(&format!("sqlite:{escaped}?mode=rw"))
-        .map_err(|error| refused(error.to_string()))?
-        .disable_statement_logging();
+    let options = sqlite_options(path, "rw")?;
     let pool = |connections| {
         AnyPoolOptions::new()
             .max_connections(connections)
@@ -82,6 +125,17 @@ async fn open_sqlite(config: &SqliteStore) -> Result<Arc<dyn Store>, StoreError>
     Ok(Arc::new(SqlStore::new(database)))
 }
 
+/// `mode` is SQLite's: `ro` or `rw`.
+fn sqlite_options(path: &Path, mode: &str) -> Result<AnyConnectOptions, StoreError> {
+    let refused = |reason: String| StoreError::Refused(format!("{}: {reason}", path.display()));
+    let name = path.to_str().ok_or_else(|| refused("the name of the file must be UTF-8".into()))?;
+    // The text of an address, in which a few characters of a file's name would have a meaning.
+    let escaped = name.replace('%', "%25").replace('?', "%3F").replace('#', "%23");
+    Ok(AnyConnectOptions::from_str(&format!("sqlite:{escaped}?mode={mode}"))
+        .map_err(|error| refused(error.to_string()))?
+        .disable_statement_logging())
+}
+
 /// A connection outside the pools tells what is wrong; a pool tries again until its time is up.
 async fn first_contact(options: &AnyConnectOptions, database: &Database) -> Result<(), Fault> {
     let mut bare = options.connect().await?;
@@ -110,14 +164,23 @@ fn sqlite_code(error: &dyn sqlx::error::DatabaseError) -> Option<i32> {
     error.code().and_then(|code| code.parse::<i32>().ok()).map(|extended| extended & 0xff)
 }
 
+/// Whether there is a folder for the file.
+fn folder_of(path: &Path) -> Result<(), StoreError> {
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    if folder.is_dir() {
+        return Ok(());
+    }
+    Err(StoreError::Refused(format!(
+        "{}: its folder {} is not there; make it, or mount a volume there",
+        path.display(),
+        folder.display()
+    )))
+}
+
 /// Makes the file where it isn't there, readable by its owner only.
 fn make_file(path: &Path) -> Result<(), StoreError> {
-    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    folder_of(path)?;
     let refused = |reason: String| StoreError::Refused(format!("{}: {reason}", path.display()));
-    if !folder.is_dir() {
-        let hint = format!("its folder {} is not there; make it, or mount a volume there", folder.display());
-        return Err(refused(hint));
-    }
     let mut options = OpenOptions::new();
     options.read(true).write(true).create(true).truncate(false);
     #[cfg(unix)]
@@ -129,7 +192,7 @@ fn make_file(path: &Path) -> Result<(), StoreError> {
     })
 }
 
-fn open_postgres(config: &PostgresStore) -> Result<Arc<dyn Store>, StoreError> {
+fn postgres_options(config: &PostgresStore) -> Result<AnyConnectOptions, StoreError> {
     // The reason of a parser could hold a part of the address, and the address holds a password.
     let refused = |reason: &str| StoreError::Refused(format!("the URL of the PostgreSQL store {reason}"));
     let address = config.url.expose();
@@ -150,6 +213,11 @@ fn open_postgres(config: &PostgresStore) -> Result<Arc<dyn Store>, StoreError> {
             options.database_url.query_pairs_mut().append_pair(key, value);
         }
     }
+    Ok(options)
+}
+
+fn open_postgres(config: &PostgresStore) -> Result<Arc<dyn Store>, StoreError> {
+    let options = postgres_options(config)?;
     let pool = AnyPoolOptions::new()
         .max_connections(config.max_connections.max(2))
         .acquire_timeout(ACQUIRE_LIMIT)

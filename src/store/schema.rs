@@ -52,6 +52,36 @@ pub(super) async fn bring_up_to_date(conn: &mut AnyConnection, dialect: Dialect)
     Ok(())
 }
 
+/// How many steps this release knows.
+pub(super) const KNOWN: usize = STEPS.len();
+
+/// The newest step of the schema, which is left as it is; 0 where there is none.
+pub(super) async fn step(conn: &mut AnyConnection, dialect: Dialect) -> Result<usize, Fault> {
+    let is_there = match dialect {
+        Dialect::Sqlite => "SELECT COUNT(*) FROM sqlite_master WHERE name = 'schema_step'",
+        Dialect::Postgres => "SELECT COUNT(to_regclass('schema_step'))",
+    };
+    let rows = fetch(conn, is_there, vec![]).await?;
+    if rows.first().map_or(Ok(0), |row| int(row, 0))? == 0 {
+        return may_be_made(conn, dialect).await.map(|()| 0);
+    }
+    let rows = fetch(conn, "SELECT COALESCE(MAX(step), 0) FROM schema_step", vec![]).await?;
+    Ok(usize::try_from(rows.first().map_or(Ok(0), |row| int(row, 0))?).unwrap_or(0))
+}
+
+/// Whether this role could make the tables.
+async fn may_be_made(conn: &mut AnyConnection, dialect: Dialect) -> Result<(), Fault> {
+    if dialect == Dialect::Sqlite {
+        return Ok(());
+    }
+    let may =
+        "SELECT CAST(CASE WHEN has_schema_privilege(current_schema(), 'CREATE') THEN 1 ELSE 0 END AS BIGINT)";
+    match fetch(conn, may, vec![]).await?.first().map_or(Ok(0), |row| int(row, 0))? {
+        0 => Err(Fault::Schema("the role needs the right to create tables in its schema".into())),
+        _ => Ok(()),
+    }
+}
+
 /// A missing right is the usual cause; anything that passes by itself stays what it is.
 fn hint(fault: Fault) -> Fault {
     match &fault {

@@ -132,9 +132,21 @@ async fn a_pending_query_that_fails_is_down_all_the_while_and_hides_nothing_of_t
     assert_eq!(told(&place, "observer_down", "lookup"), 0, "it works");
     let pending = place.value("delivery_ledger_pending", &[ROUTE[1], ("state", "unattempted")]);
     assert_eq!(pending, None, "what could not be read is absent");
+    let read_at = || place.value("delivery_ledger_snapshot_timestamp_seconds", &[("ledger", "attempts")]);
+    assert_eq!(read_at(), None, "it was never read");
+    let broken = fs::read_to_string(&place.config).expect("the configuration is there");
     fs::write(&place.config, mended).expect("it can be written");
     signal(monitor.id(), "HUP");
     until_ledger(&place, 1.0);
+    until("a time of the reading", 60, || read_at().map(drop).ok_or_else(|| place.log()));
+    // Once it was read, its time is there to grow old.
+    fs::write(&place.config, broken).expect("it can be written");
+    signal(monitor.id(), "HUP");
+    until_ledger(&place, 0.0);
+    let seen = read_at().expect("the time of the last good reading stays");
+    stays_down(&place, "overdue");
+    assert_eq!(place.value("delivery_ledger_pending", &[ROUTE[1], ("state", "unattempted")]), None);
+    assert_eq!(read_at(), Some(seen), "it is the last good reading's, and no newer");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -324,16 +324,18 @@ async fn a_reload_swaps_routes_and_secrets_while_it_runs() {
     let (_, old) = running.plan("receipts");
     let rotated =
         settings(json!({ "token_secrets": ["the next secret of the tests", super::support::SECRET] }));
-    running.receiver.reload(&rotated, vec![rules("receipts", json!({})), rules("added", json!({}))]).unwrap();
+    let prepared =
+        running.receiver.prepare(&rotated, vec![rules("receipts", json!({})), rules("added", json!({}))]);
+    running.receiver.take(prepared.unwrap());
     let (_, added) = running.plan("added");
     for token in [&old, &added] {
         assert_eq!(running.post(&format!("/{token}"), &[], b"").await, answer(200, Recorded));
     }
     let ended = settings(json!({ "token_secrets": ["the next secret of the tests"] }));
-    running.receiver.reload(&ended, vec![rules("added", json!({}))]).unwrap();
+    running.receiver.take(running.receiver.prepare(&ended, vec![rules("added", json!({}))]).unwrap());
     assert_eq!(running.post(&format!("/{old}"), &[], b"").await, answer(401, Forged));
     let faulty = settings(json!({ "token_secrets": [] }));
-    assert!(running.receiver.reload(&faulty, vec![]).is_err());
+    assert!(running.receiver.prepare(&faulty, vec![]).is_err());
     assert_eq!(
         running.post(&format!("/{added}"), &[], b"").await,
         answer(200, Duplicate),

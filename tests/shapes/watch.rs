@@ -99,6 +99,11 @@ impl Watch {
         self.adapter.stats().figures()
     }
 
+    /// From what the follower of this process goes on; nothing before its first pass.
+    pub fn began_anew(&self) -> Option<bool> {
+        self.following.as_ref().map(Following::began_anew)
+    }
+
     /// A process that ends and another one that begins.
     pub fn restart(&mut self) {
         self.following = None;

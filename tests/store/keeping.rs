@@ -29,6 +29,7 @@ on_both!(
     a_contradiction_counts_once_a_canary,
     raw_rows_go_and_sums_stay,
     what_is_open_is_not_pruned,
+    the_cap_of_the_hour_that_runs_outlives_its_canaries,
     sums_go_by_their_level,
     erasing_leaves_a_verdict_and_the_sums,
     erasing_by_notification_id,
@@ -136,6 +137,17 @@ async fn raw_rows_go_and_sums_stay(place: &mut Place) {
     assert_eq!(window(&*store, 3_600, at(120)).await, before);
     let newest = store.newest_slots(&here()).await.expect("reads");
     assert_eq!(newest[&(super::support::route("a"), CanaryKind::Scheduled)], at(24));
+}
+
+async fn the_cap_of_the_hour_that_runs_outlives_its_canaries(place: &mut Place) {
+    let store = place.open().await;
+    let wish = |slot| [super::support::wish(super::support::plan("a", CanaryKind::Manual, at(slot)), 1)];
+    let lease = super::support::lease("one", at(7_200));
+    let first = store.plan(&wish(3_600), &lease).await.expect("plans");
+    assert_eq!(first, [delivery_canary::store::Planned::Ours]);
+    store.prune(&horizon(7_100, -90_000, -90_000), 8).await.expect("prunes");
+    let second = store.plan(&wish(7_190), &lease).await.expect("plans");
+    assert_eq!(second, [delivery_canary::store::Planned::CapReached]);
 }
 
 async fn what_is_open_is_not_pruned(place: &mut Place) {

@@ -6,7 +6,7 @@ use delivery_canary::{
         model::{PostgresStore, SqliteStore, StoreConfig},
         scalar::Secret,
     },
-    store::{self, StoreError},
+    store::{self, Standing, StoreError},
 };
 use sqlx::{AnyConnection, AssertSqlSafe, Connection, Row};
 use std::{
@@ -92,6 +92,35 @@ async fn a_newer_schema_is_refused() {
     run(&place.address(), "INSERT INTO schema_step (step, applied_at) VALUES (99, 0)").await;
     let error = place.open().await.ping().await.expect_err("it is refused");
     assert!(matches!(error, StoreError::Schema(_)), "{error:?}");
+}
+
+#[tokio::test]
+async fn a_look_changes_nothing_and_says_what_opening_would_do() {
+    let folder = tempfile::tempdir().expect("a temporary folder can be made");
+    let path = folder.path().join("store.db");
+    let file = sqlite(&path);
+    assert_eq!(store::look_at(&file).await.expect("there is a folder"), Standing::Empty);
+    assert!(!path.exists(), "it was made by a look");
+    let places = [(file, format!("sqlite:{}", path.display())), {
+        let place = Box::leak(Box::new(Place::postgres().await));
+        assert_eq!(store::look_at(&place.config).await.expect("it can be reached"), Standing::Empty);
+        let server = place.server.as_ref().expect("a server");
+        let url = server.role("bare", &place.address()).await;
+        let bare = StoreConfig::Postgres(PostgresStore { url: Secret::new(url), max_connections: 4 });
+        let error = store::look_at(&bare).await.expect_err("it may make nothing");
+        assert!(error.to_string().contains("right to create tables"), "{error}");
+        (place.config.clone(), place.address())
+    }];
+    for (config, address) in places {
+        store::open(&config).await.expect("it opens").ping().await.expect("it can be used");
+        assert_eq!(store::look_at(&config).await.expect("it can be read"), Standing::Current);
+        run(&address, "DELETE FROM schema_step WHERE step > 2").await;
+        let older = store::look_at(&config).await.expect("it can be read");
+        assert!(matches!(older, Standing::Older { step: 2, known } if known > 2), "{older:?}");
+        run(&address, "INSERT INTO schema_step (step, applied_at) VALUES (99, 0)").await;
+        let error = store::look_at(&config).await.expect_err("it is of a newer release");
+        assert!(error.to_string().contains("at step 99"), "{error}");
+    }
 }
 
 #[tokio::test]

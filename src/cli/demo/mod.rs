@@ -51,7 +51,14 @@ pub async fn run(args: DemoArgs) -> Result<Outcome> {
         .context("no temporary folder")?;
     let stage = stage::set(folder.path(), "error").await?;
     introduce(&stage);
-    let result = if args.tour { tour::walk(&stage).await } else { watch(&stage, args.seconds).await };
+    let result = if args.tour {
+        tokio::select! {
+            walked = tour::walk(&stage) => walked,
+            stopped = super::serve::stop_signal() => stopped,
+        }
+    } else {
+        watch(&stage, args.seconds).await
+    };
     eprintln!("stopping");
     stage.monitor.stop().await;
     stage.simulator.stop().await;

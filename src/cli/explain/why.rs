@@ -4,7 +4,7 @@ use super::{UnderWay, doubt, stamp};
 use crate::domain::{
     canary::{Canary, Judgement},
     disagreement::Disagreement,
-    evidence::{ArrivalRefusal, RefusalReason},
+    evidence::{AmbiguityReason, ArrivalRefusal, RefusalReason, SubmissionResult},
     following::{Stopped, stopped_at},
     verdict::{Class, ExpectedEnd, LedgerState, SinkState, Verdict},
 };
@@ -100,6 +100,13 @@ fn addition(canary: &Canary, standing: &Judgement, now: DateTime<Utc>) -> String
         (Verdict::OnTime | Verdict::Late | Verdict::Malformed, _, Some(end)) => {
             format!("; the route expects that it {end}")
         }
+        (Verdict::OnTime, ..)
+            if canary.plan.is_in_ledger()
+                && now >= canary.has_row_by()
+                && canary.ledger_state(now) == LedgerState::Unobserved =>
+        {
+            "; the ledger was not read since, so what it has of this one is not known".to_owned()
+        }
         (Verdict::Suppressed | Verdict::Rejected, _, Some(_)) if standing.class == Class::Good => {
             ", as the route expects".to_owned()
         }
@@ -147,7 +154,10 @@ fn unknown(canary: &Canary, judged_at: DateTime<Utc>) -> String {
     } else {
         let doubt = doubt::all(&canary.acceptance.submissions);
         let doubt = if doubt.is_empty() { doubt } else { format!(" ({doubt})") };
-        format!("whether the service accepted it is not known{doubt}, and nothing arrived")
+        let hint = one_status(canary).map_or_else(String::new, |status| {
+            format!(" (if {status} of this service is a definite no, write it into `refused_statuses` of its acceptance)")
+        });
+        format!("whether the service accepted it is not known{doubt}, and nothing arrived{hint}")
     };
     let ledger = match (canary.ledger_state(judged_at), &canary.ledger.row) {
         (LedgerState::Pending, Some((_, row))) if row.attempts.is_empty() => {
@@ -175,6 +185,16 @@ fn unknown(canary: &Canary, judged_at: DateTime<Utc>) -> String {
         ""
     };
     format!("{first}: {ledger}{unproven}")
+}
+
+/// The status of a fault by which every submission was answered, if it was one and the same.
+fn one_status(canary: &Canary) -> Option<u16> {
+    let mut statuses = canary.acceptance.submissions.iter().map(|submission| match submission.result {
+        SubmissionResult::Ambiguous { reason: AmbiguityReason::Status } => submission.status,
+        _ => None,
+    });
+    let first = statuses.next()??;
+    (first >= 400 && statuses.all(|status| status == Some(first))).then_some(first)
 }
 
 const fn ledger_word(state: LedgerState) -> &'static str {

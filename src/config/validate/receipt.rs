@@ -2,11 +2,12 @@
 
 use super::{text, times};
 use crate::config::{
-    receipt::{Expectation, Place, RouteReceipt, Sender, TokenIn, WebhookReceiver},
+    receipt::{
+        Expectation, LEAST_KEY_BYTES, Place, RouteReceipt, Sender, TokenIn, WebhookReceiver, standard_key,
+    },
     report::{At, Report},
     scalar::Secret,
 };
-use base64::{Engine as _, engine::general_purpose::STANDARD};
 use std::collections::BTreeSet;
 
 /// Least bytes of a secret that signs tokens.
@@ -70,11 +71,10 @@ fn sender(sender: &Sender, at: &At, report: &mut Report) {
             let at = at.key("standard_webhooks");
             secrets(&standard.secrets, &at.key("secrets"), report);
             for (n, secret) in standard.secrets.iter().enumerate() {
-                let text = secret.expose();
-                let key = STANDARD.decode(text.strip_prefix("whsec_").unwrap_or(text));
-                if key.is_err() {
+                if standard_key(secret.expose()).is_none() {
                     let hint = "write it as the sender shows it: `whsec_` and base64";
-                    report.fault(&at.key("secrets").key(n), "this secret is not base64", hint);
+                    let message = format!("this secret is not base64 of at least {LEAST_KEY_BYTES} bytes");
+                    report.fault(&at.key("secrets").key(n), message, hint);
                 }
             }
             times::limit(standard.tolerance, &at.key("tolerance"), report);

@@ -18,7 +18,7 @@ use crate::{
         report::{At, Report},
         scalar::Span,
     },
-    domain::{route::Channel, schedule::ScheduleError, verdict::ExpectedEnd},
+    domain::{route::Channel, schedule::ScheduleError, verdict::ExpectedEnd, watch},
 };
 use std::{collections::BTreeSet, time::Duration};
 
@@ -40,6 +40,9 @@ pub(super) fn check(route: &Route, draft: &Draft, parts: &PartsByName<'_>, at: &
         .and_then(|name| refer("ledger", name, &draft.ledgers, &at.key("ledger"), report));
     use_receipt(route, draft, at, report);
     expected_end(route, ledger, at, report);
+    if let Some(ledger) = ledger {
+        settled_too_early(route, ledger, at, report);
+    }
     if let (Some((http, _)), Some(ledger)) = (&http, ledger) {
         let by_key = super::ledger::look(&ledger.lookup.sql, &ledger.database).parameters.contains("keys");
         if http.accepted.id.is_none() && !by_key {
@@ -128,6 +131,19 @@ fn times(route: &Route, at: &At, report: &mut Report) {
             route.follow_for
         );
         report.fault(&at.key("follow_for"), message, format!("write at least {end}"));
+    }
+    // What is left of the kept marks is for the submission, and for the messages to ourselves around it.
+    let longest = watch::KEPT.to_std().unwrap_or_default().saturating_sub(Duration::from_secs(3_600));
+    if route.receipt.is_some() && end.get() > longest {
+        let message = format!(
+            "a verdict is due {end} after acceptance, and whether something could have arrived is known for {}",
+            Span(longest)
+        );
+        report.fault(
+            &at.key("deadline"),
+            message,
+            format!("`deadline` and `settle` together: at most {}", Span(longest)),
+        );
     }
     if route.settle < Span::seconds(1) || route.settle.get() > DAY {
         report.fault(&at.key("settle"), format!("a settling time of {}", route.settle), "write 1s to 1d");
@@ -266,6 +282,22 @@ fn expected_end(route: &Route, ledger: Option<&Ledger>, at: &At, report: &mut Re
         let message = format!("no status of this route's ledger means {word}");
         report.fault(&at, message, "add one to the ledger's `statuses`");
     }
+}
+
+/// Warns of a verdict that is due while its row may still come into the ledger: what has no row is then not known to have none.
+fn settled_too_early(route: &Route, ledger: &Ledger, at: &At, report: &mut Report) {
+    let settled = route.deadline.get().saturating_add(route.settle.get());
+    if settled >= ledger.overlap.get() {
+        return;
+    }
+    let message = format!(
+        "a verdict on `{}` is due {} after acceptance, and a row may come into its ledger for {} (`overlap`)",
+        route.full_name(),
+        Span(settled),
+        ledger.overlap
+    );
+    let hint = "until then nobody can say that a row is missing: a longer `settle`, or a shorter `overlap` if the service's rows are visible sooner";
+    report.warn(&at.key("deadline"), message, hint);
 }
 
 fn capacity(route: &Route, at: &At, report: &mut Report) {

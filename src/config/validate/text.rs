@@ -1,11 +1,11 @@
 //! Checks of texts that stand in several places.
 
-use crate::config::report::{At, Report};
+use crate::config::{
+    receipt::REGEX_BYTES,
+    report::{At, Report},
+};
 use regex::RegexBuilder;
 use reqwest::header::HeaderName;
-
-/// Largest compiled regular expression, in bytes.
-const REGEX_SIZE: usize = 1 << 20;
 
 /// A name of ours: lower case letters, digits and hyphens, at most 40, a letter or digit first and last.
 pub(super) fn name(text: &str, at: &At, report: &mut Report) {
@@ -48,7 +48,7 @@ pub(super) fn pointer(text: &str, at: &At, report: &mut Report) {
 
 /// A regular expression.
 pub(super) fn regex(text: &str, at: &At, report: &mut Report) {
-    match RegexBuilder::new(text).size_limit(REGEX_SIZE).build() {
+    match RegexBuilder::new(text).size_limit(REGEX_BYTES).build() {
         Ok(_) => {}
         Err(regex::Error::CompiledTooBig(_)) => {
             report.fault(at, "this regular expression grows too large", "lower its repetition counts");

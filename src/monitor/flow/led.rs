@@ -240,7 +240,8 @@ impl Follower {
         self.hold(shared, following, as_of).await;
         self.look_behind(shared, following, as_of, config).await;
         if !std::mem::replace(&mut self.is_caught_up, true) {
-            tracing::info!(event = "ledger_followed", ledger = self.name);
+            let from = if following.began_anew() { "history" } else { "position" };
+            tracing::info!(event = "ledger_followed", ledger = self.name, from);
             if let Some(reason) = config.finds_no_dated_back() {
                 tracing::warn!(event = "ledger_dated_back_not_looked_for", ledger = self.name, reason);
             }

@@ -83,8 +83,10 @@ pub struct Following {
     open: HashMap<UnitId, bool>,
     /// What was due before can't be a canary of ours; nothing before the store was asked.
     canaries_from: Option<DateTime<Utc>>,
-    /// Whether nothing of it was kept before.
+    /// Whether nothing of it was kept before, and nothing was written since.
     is_fresh: bool,
+    /// Whether it began with the history, and not where another pass had come to.
+    began_anew: bool,
     /// What was erased and kept all the same, by a pass that was under way meanwhile: it goes with the next save.
     kept_anyway: keep::Erased,
 }
@@ -168,6 +170,7 @@ impl Following {
             open: HashMap::new(),
             canaries_from: None,
             is_fresh,
+            began_anew: is_fresh,
             kept_anyway: keep::Erased::default(),
         })
     }
@@ -280,6 +283,11 @@ impl Following {
     /// How many notifications are held in memory.
     pub fn held(&self) -> u64 {
         self.flow.held() as u64
+    }
+
+    /// Whether it began with the history; else it went on from where an earlier pass had come to.
+    pub const fn began_anew(&self) -> bool {
+        self.began_anew
     }
 
     /// Where the history begins that is followed.

@@ -157,6 +157,7 @@ impl Answerer {
                 Ok(result) => result,
                 Err(_) => {
                     tracing::warn!(
+                        event = "arrival_not_written_in_time",
                         limit_ms = limit.as_millis(),
                         "an arrival could not be written down in time"
                     );

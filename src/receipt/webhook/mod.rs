@@ -66,6 +66,13 @@ pub enum ReceiverError {
     },
 }
 
+/// New rules and limits of a receiver, which are sound.
+#[derive(Debug)]
+pub struct Prepared {
+    rules: Rules,
+    limits: Limits,
+}
+
 /// A webhook receiver: bound when it is made, and answering while [`run`](Self::run) runs.
 #[derive(Debug)]
 pub struct WebhookReceiver {
@@ -115,12 +122,16 @@ impl WebhookReceiver {
         Arc::clone(&self.stats)
     }
 
+    /// Makes new rules, secrets and limits, which are [taken](Self::take) when those of all receivers are sound.
+    pub fn prepare(&self, settings: &Settings, routes: Vec<RouteRules>) -> Result<Prepared, ReceiverError> {
+        Ok(Prepared { rules: rules(&self.name, settings, routes)?, limits: limits(settings) })
+    }
+
     /// Takes new rules, secrets and limits for the requests from now on. Those being judged keep the rules that they have.
     /// The address and the number of connections are those of the start.
-    pub fn reload(&self, settings: &Settings, routes: Vec<RouteRules>) -> Result<(), ReceiverError> {
-        self.rules.store(Arc::new(rules(&self.name, settings, routes)?));
-        self.limits.store(Arc::new(limits(settings)));
-        Ok(())
+    pub fn take(&self, prepared: Prepared) {
+        self.rules.store(Arc::new(prepared.rules));
+        self.limits.store(Arc::new(prepared.limits));
     }
 
     /// The signer of its tokens, as the rules now have it.
@@ -168,7 +179,7 @@ impl WebhookReceiver {
                     break Err(error);
                 }
                 Err(error) => {
-                    tracing::warn!(receiver = self.name, %error, "a connection could not be accepted");
+                    tracing::warn!(event = "connection_not_taken", receiver = self.name, %error, "a connection could not be accepted");
                     tokio::select! {
                         () = cancel.cancelled() => break Ok(()),
                         () = tokio::time::sleep(ACCEPT_PAUSE) => continue,

@@ -120,11 +120,21 @@ fn each_verdict_says_what_is_known_and_stops_nothing_that_arrived() {
     let malformed = || Content::Malformed { failed: BTreeSet::from(["amount".to_owned()]) };
     let seen = |events: Vec<Event>| events.into_iter().chain(sighted()).collect::<Vec<_>>();
     let (early, late) = (100, 800);
-    let expected: [(Verdict, &str, Vec<Event>, i64); 18] = [
+    let expected: [(Verdict, &str, Vec<Event>, i64); 19] = [
+        (
+            Verdict::OnTime,
+            "it arrived whole, within its deadline of 60s; the ledger was not read since, so what it has of this one is not known",
+            seen(vec![accepted(), arrived(5, Content::Intact)]),
+            early,
+        ),
         (
             Verdict::OnTime,
             "it arrived whole, within its deadline of 60s",
-            seen(vec![accepted(), arrived(5, Content::Intact)]),
+            seen(vec![
+                accepted(),
+                arrived(5, Content::Intact),
+                ledger(Some(Disposition::Delivered), &[Outcome::Delivered]),
+            ]),
             early,
         ),
         (
@@ -212,7 +222,8 @@ fn each_verdict_says_what_is_known_and_stops_nothing_that_arrived() {
         ),
         (
             Verdict::Unknown,
-            "whether the service accepted it is not known (it answered 500, three times), and nothing arrived: the ledger has no row of it",
+            "whether the service accepted it is not known (it answered 500, three times), and nothing arrived (if 500 of this service is a \
+             definite no, write it into `refused_statuses` of its acceptance): the ledger has no row of it",
             seen(vec![answered_500(0), answered_500(1), answered_500(2), ledger(None, &[])]),
             early,
         ),
