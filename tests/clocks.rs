@@ -231,6 +231,13 @@ async fn a_check_online_says_how_far_the_clocks_are_apart() {
     let server = Postgres::start();
     let world = world(&server).await;
     let place = world.configure("monitor");
+    // A check makes no store.
+    let mut monitor = place.serve();
+    until("the store to be there", 30, || match place.probe("/ready") {
+        Some(200) => Ok(()),
+        other => Err(format!("{other:?}; log:\n{}", place.log())),
+    });
+    assert_eq!(monitor.terminate(), Some(0));
     let library = library();
     for (shift, status) in [("+0s", "ok"), ("+20s", "warn"), ("-90s", "failed")] {
         let output = std::process::Command::new(world::process::PROGRAM)

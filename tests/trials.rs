@@ -3,6 +3,7 @@
 use crate::common::{postgres, world};
 use delivery_canary::simulator::{Fault, FaultOrder};
 use postgres::Postgres;
+use serde_json::Value;
 use std::{
     fs,
     net::{SocketAddr, TcpListener},
@@ -75,12 +76,19 @@ async fn trial_02_and_03_a_failure_on_the_very_first_run_has_all_its_series() {
     let first = place.scrape().unwrap();
     for (name, labels) in [
         ("delivery_canary_verdicts", vec![ROUTE[0], ROUTE[1], ("verdict", "refused")]),
-        ("delivery_canary_failure_evidence", vec![ROUTE[0], ("question", "arrives"), ROUTE[1]]),
-        ("delivery_canary_consecutive_failures", ROUTE.to_vec()),
         ("delivery_canary_submissions_total", vec![("result", "refused"), ROUTE[1]]),
     ] {
         assert_eq!(first.value(name, &labels), Some(0.0), "{name} at the first scrape");
     }
+    // Both are there as soon as what settled was read, which is nothing here: long before any canary has settled.
+    let both = [
+        ("delivery_canary_failure_evidence", vec![ROUTE[0], ("question", "arrives"), ROUTE[1]]),
+        ("delivery_canary_consecutive_failures", ROUTE.to_vec()),
+    ];
+    until("the evidence to be there", 20, || {
+        let values = both.each_ref().map(|(name, labels)| place.value(name, labels));
+        if values.iter().all(Option::is_some) { Ok(()) } else { Err(format!("{values:?}")) }
+    });
     until_evidence(&place, 5.0);
     let later = place.scrape().unwrap();
     assert!(
@@ -164,15 +172,37 @@ async fn trial_06_and_07_with_everything_down_metrics_answer_and_each_comes_back
     until_verdicts(&place, "on_time", 2.0);
 }
 
+/// When the oldest canary that was on time arrived, and when its acceptance was known.
+fn until_timeline(place: &Place) -> (String, String) {
+    let listed =
+        place.command(&["canary", "list", "--verdict", "on_time", "--limit", "500", "--json"]).stdout;
+    let listed = String::from_utf8(listed).expect("it is text");
+    let oldest: Value = serde_json::from_str(listed.lines().last().expect("a canary")).expect("it is JSON");
+    let id = oldest["canary_id"].as_str().expect("an id");
+    let shown: Value =
+        serde_json::from_slice(&place.command(&["canary", "show", id, "--json"]).stdout).expect("it is JSON");
+    let at = |event: &str| {
+        let events = shown["timeline"].as_array().expect("a list");
+        let found = events.iter().find(|written| written["event"] == event);
+        found.unwrap_or_else(|| panic!("no {event} in {shown:#}"))["at"].as_str().expect("a time").to_owned()
+    };
+    (at("received"), at("submitted"))
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn trial_09_a_receipt_before_the_acceptance_answer_is_on_time() {
     let shape = Shape { deadline: "5s", ..Shape::default() };
     let world = World::new(shape).await;
-    // It accepts and delivers at once; the answer never comes.
-    world.simulator.fault_on(Fault::AcceptanceAmbiguous).await.unwrap();
     let place = world.configure("monitor");
+    // It accepts and delivers at once. The answer comes long after; and then not at all.
+    world.simulator.switch(FaultOrder::on(Fault::AcceptanceAmbiguous).seconds(0.7)).await.unwrap();
     let _monitor = place.serve();
     until_verdicts(&place, "on_time", 3.0);
+    let first = until_timeline(&place);
+    assert!(first.0 < first.1, "the receipt came before the answer: {first:?}");
+    world.simulator.fault_on(Fault::AcceptanceAmbiguous).await.unwrap();
+    let before = verdicts(&place, "on_time");
+    until_verdicts(&place, "on_time", before + 3.0);
     for bad in ["lost", "overdue", "unknown", "refused"] {
         assert_eq!(verdicts(&place, bad), 0.0, "{bad}");
     }

@@ -77,7 +77,7 @@ async fn store(config: &Config) -> CheckResult {
     let looked = match store::look_at(&config.store).await {
         Ok(store::Standing::Current) => None,
         Ok(store::Standing::Empty) => {
-            Some("can be reached; it is empty, and `serve` makes what it needs".to_owned())
+            Some("can be reached; it is empty, and `serve` makes what it needs: check again then, for its clock too".to_owned())
         }
         Ok(store::Standing::Older { step, known }) => Some(format!(
             "can be reached; it is at step {step}, and `serve` of this release brings it to {known}: older releases do not start on it then"

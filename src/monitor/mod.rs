@@ -14,6 +14,7 @@ pub mod evidence_loop;
 pub mod flow;
 pub mod follow;
 pub mod follower;
+mod handled;
 pub mod janitor;
 pub mod keeper;
 pub mod ledger_watch;

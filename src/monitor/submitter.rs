@@ -130,6 +130,8 @@ impl Submissions {
     pub async fn take_over(self, cancel: CancellationToken) {
         // Until it is known what is paused, nothing goes out again.
         while !cancel.is_cancelled() && !self.shared.knows_pauses() {
+            // To wait for the store is no standing still.
+            self.shared.loops.ended(LoopName::Submitter, false, clock::now());
             tokio::time::sleep(Duration::from_millis(50)).await;
         }
         while !cancel.is_cancelled() {

@@ -18,7 +18,7 @@ use axum::{
     routing::post,
 };
 use chrono::Utc;
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 use tokio::sync::{Notify, Semaphore};
 use uuid::Uuid;
 
@@ -112,10 +112,15 @@ impl Acceptance {
         self.statistics.link(notification_id, key.as_deref());
         let written = self.ledger.accept(&new).await;
         let answer = self.answer(written, key.as_deref(), &route);
-        if self.faults.strikes(Fault::AcceptanceAmbiguous, &route).is_some() {
-            return dropped();
+        match self.faults.strikes(Fault::AcceptanceAmbiguous, &route) {
+            None => answer,
+            Some(FaultParams { seconds: None, .. }) => dropped(),
+            // Its work was announced: it may be delivered before this answer comes.
+            Some(FaultParams { seconds: Some(seconds), .. }) => {
+                tokio::time::sleep(Duration::try_from_secs_f64(seconds).unwrap_or_default()).await;
+                answer
+            }
         }
-        answer
     }
 
     fn answer(

@@ -147,8 +147,8 @@ const KINDS: [FaultKind; 20] = [
         Fault::AcceptanceAmbiguous,
         "acceptance-ambiguous",
         ANY,
-        &[],
-        "acceptance is durable, then the connection is dropped without an answer",
+        &["seconds"],
+        "acceptance is durable, then the connection is dropped without an answer; or with `seconds` the answer comes so late",
     ),
     kind(
         Fault::ErrorIn200,

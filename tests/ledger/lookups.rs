@@ -193,7 +193,7 @@ pub fn instant() -> Option<DateTime<Utc>> {
 }
 
 #[tokio::test]
-async fn postgres_reads_each_kind_of_time() {
+async fn trial_23_postgres_reads_each_kind_of_time_and_refuses_what_is_missing_or_absurd() {
     let bed = Bed::postgres().await;
     // The server's own zone must not matter.
     bed.execute("do $$ begin execute format('alter database %I set timezone = ''Asia/Tokyo''', current_database()); end $$").await;
@@ -225,7 +225,7 @@ async fn postgres_reads_each_kind_of_time() {
 }
 
 #[tokio::test]
-async fn sqlite_reads_each_kind_of_time() {
+async fn trial_23_sqlite_reads_each_kind_of_time_and_refuses_what_is_missing_or_absurd() {
     let bed = Bed::sqlite();
     bed.execute("create table t (a)").await;
     for (expression, form) in [
